@@ -1,0 +1,55 @@
+"""A transcript: one conversation with its tools, metadata and probes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from compaction_lab.conversation.messages import JSON, Message, ToolDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A question about a conversation, its gold answer and the evidence for it.
+
+    Parameters
+    ----------
+    id, kind
+        Stable name, and the kind of memory it tests (``fact``, ``constraint``, ``decision``, ...).
+    question
+        Asked as an extra user message on a fork that leaves no trace.
+    gold
+        The accepted answers; the first is the canonical one.
+    evidence
+        Spans of text; a probe's evidence is visible as far as they stand verbatim in what is sent.
+    after_message
+        Asked when the first ``after_message`` messages exist; ``None`` means after the last.
+    source_message
+        Index of the message that first stated the fact; ages are measured from it.
+    """
+
+    id: str
+    kind: str
+    question: str
+    gold: tuple[str, ...]
+    evidence: tuple[str, ...] = ()
+    after_message: int | None = None
+    source_message: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """One recorded or synthetic conversation, ready to replay.
+
+    ``warnings`` counts what was accepted but odd, by kind (``reused_call_id``, ``unanswered_call``, ...).
+    ``format`` names the importer that read it and ``origin`` the file and line it came from.
+    """
+
+    id: str
+    messages: tuple[Message, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    probes: tuple[Probe, ...] = ()
+    meta: Mapping[str, JSON] = field(default_factory=dict)
+    warnings: Mapping[str, int] = field(default_factory=dict)
+    format: str = ""
+    origin: str = ""

@@ -135,6 +135,23 @@ class Message:
             return self.parts[0].text
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
+    def replaced(self, text: str, source: Source) -> Message:
+        """Return this message with ``text`` as its whole content: same role, calls and ids, written by ``source``."""
+        return Message(
+            self.role,
+            (Text(text),),
+            self.calls,
+            self.call_id,
+            self.is_error,
+            self.name,
+            self.id,
+            self.response_id,
+            source,
+            self.pinned,
+            self.tags,
+            extra=self.extra,
+        )
+
     @property
     def wire(self) -> tuple[object, ...]:
         """What a provider is sent of this message; equal wires are equal prompts."""

@@ -1,0 +1,169 @@
+"""The append-only log of a conversation, numbered: turn, step and group of every message.
+
+The rules are the lab's (design glossary). A *turn* is a user message and everything up to the next one; turn 0
+precedes the first. A *step* is one model call and the tool results that follow it; what precedes a call (a user
+message, say) belongs to its step. A *group* is what must stay or go together: an assistant message with its calls,
+their results and the reasoning bound to it. Frameworks that group otherwise bring their own rule.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Literal
+
+from compaction_lab.conversation.messages import Message, Reasoning
+from compaction_lab.conversation.pairing import Pairing
+
+GroupKind = Literal["system", "user", "assistant_text", "tool_call", "summary"]
+Unit = Literal["turn", "step", "group", "message", "result"]
+
+
+def is_system(message: Message) -> bool:
+    """Whether a message instructs the model (``system``, or ``developer`` as newer providers call it)."""
+    return message.role in ("system", "developer")
+
+
+class Log:
+    """Messages in the order they came, never changed, only appended.
+
+    Attributes
+    ----------
+    messages
+        The messages; index ``i`` is message ``i``'s place in every key and row.
+    turns, steps, groups
+        Number of the turn and step of each message; index of the first message of its group.
+    turn_starts, step_starts, group_starts
+        Index of the first message of each turn (``turn_starts[0] == 0``), step (step ``s`` at position ``s - 1``)
+        and group, ascending.
+    calls
+        Index of the assistant message that opens each model call; messages sharing a response id are one call.
+    results
+        Indices of the tool messages.
+    """
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self.messages: list[Message] = []
+        self.turns: list[int] = []
+        self.steps: list[int] = []
+        self.groups: list[int] = []
+        self.turn_starts: list[int] = [0]
+        self.step_starts: list[int] = [0]
+        self.group_starts: list[int] = []
+        self.calls: list[int] = []
+        self.results: list[int] = []
+        self._members: dict[int, list[int]] = {}
+        self._kinds: dict[int, GroupKind] = {}
+        self._step_has_call = False
+        self._pairing = Pairing()
+        self._answered: dict[int, list[int]] = {}
+        for message in messages:
+            self.append(message)
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def append(self, message: Message) -> int:
+        """Add one message, number it, and return its index."""
+        index = len(self.messages)
+        previous = self.messages[-1] if self.messages else None
+        answers = self._pairing.append(message)
+        continues = (
+            message.role == "assistant"
+            and previous is not None
+            and previous.role == "assistant"
+            and bool(message.response_id)
+            and message.response_id == previous.response_id
+        )
+        if message.role == "user":
+            self.turn_starts.append(index)
+        if message.role != "tool" and not continues:
+            if self._step_has_call:
+                self.step_starts.append(index)
+            self._step_has_call = message.role == "assistant"
+            if self._step_has_call:
+                self.calls.append(index)
+        if message.role == "tool":
+            self.results.append(index)
+            if answers is not None:
+                self._answered.setdefault(answers, []).append(index)
+        self.messages.append(message)
+        self.turns.append(len(self.turn_starts) - 1)
+        self.steps.append(len(self.step_starts))
+        self._join_group(index, message, answers, continues=continues)
+        return index
+
+    def _join_group(self, index: int, message: Message, answers: int | None, *, continues: bool) -> None:
+        if answers is not None:
+            first = self.groups[answers]
+        elif message.role == "assistant" and index and (continues or _only_reasoning(self.messages[index - 1])):
+            first = self.groups[index - 1]
+        else:
+            first = index
+        self.groups.append(first)
+        if first == index:
+            self.group_starts.append(index)
+            self._members[index] = [index]
+            self._kinds[index] = _kind(message)
+        else:
+            self._members[first].append(index)
+            if message.calls:
+                self._kinds[first] = "tool_call"
+
+    def members(self, first: int, stop: int | None = None) -> list[int]:
+        """Return the indices of the group that starts at ``first``, as far as they precede ``stop``."""
+        found = self._members[first]
+        if stop is None or found[-1] < stop:
+            return found
+        return found[: bisect_left(found, stop)]
+
+    def kind(self, first: int) -> GroupKind:
+        """Return the kind of the group that starts at ``first``."""
+        return self._kinds[first]
+
+    def last_call(self, stop: int) -> int:
+        """Return the index of the assistant message that opens the last call before ``stop``, or -1."""
+        at = bisect_left(self.calls, stop)
+        return self.calls[at - 1] if at else -1
+
+    def turn_at(self, stop: int) -> int:
+        """Return the number of the turn that the first ``stop`` messages end in."""
+        return self.turns[stop - 1] if stop else 0
+
+    def unread_from(self, stop: int) -> int:
+        """Return where the messages begin that no call has read completely: open calls and unread results.
+
+        That is the first message of the last call's group when the call was for tools, else ``stop``.
+        """
+        call = self.last_call(stop)
+        if call < 0:
+            return stop
+        members = self.members(self.groups[call], stop)
+        if any(self.messages[index].calls for index in members):
+            return members[0]
+        return stop
+
+    def answers_to(self, index: int, stop: int) -> list[int]:
+        """Return the indices of the results, before ``stop``, that answer the calls of message ``index``."""
+        return [result for result in self._answered.get(index, ()) if result < stop]
+
+
+def _only_reasoning(message: Message) -> bool:
+    return (
+        message.role == "assistant"
+        and bool(message.parts)
+        and not message.calls
+        and all(isinstance(part, Reasoning) for part in message.parts)
+    )
+
+
+def _kind(message: Message) -> GroupKind:
+    if message.source == "summary":
+        return "summary"
+    if is_system(message):
+        return "system"
+    if message.role == "user":
+        return "user"
+    if message.calls or message.role == "tool":
+        return "tool_call"
+    return "assistant_text"

@@ -125,7 +125,7 @@ class Message:
     latency_s: float | None = None
     cost_usd: float | None = None
     extra: Mapping[str, JSON] = field(default_factory=dict)
-    memo: dict[object, object] = field(default_factory=dict, repr=False, compare=False)
+    memo: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Derived values (token counts, wire text) by rule; never part of what a message is."""
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from compaction_lab.strategies.base import Pipeline, Situation, Steps, Strategy
+from compaction_lab.strategies.base import Occasion, Pipeline, Situation, Steps, Strategy
 from compaction_lab.strategies.plain import ObservationMasking
 from compaction_lab.strategies.registry import register
 from compaction_lab.strategies.summarization import Summarization, SummarizeAll
@@ -47,6 +47,11 @@ class Hybrid:
     placeholder: str = "[tool result removed]"
     role: Literal["user", "assistant", "system"] = "user"
     max_summary_tokens: int = 500
+
+    @property
+    def default_when(self) -> Occasion:
+        """Turns are counted when they are over, steps before the next call."""
+        return "after_turn" if self.unit == "turn" else "before_call"
 
     def __call__(self, situation: Situation) -> Steps:
         """Run both parts in the order asked for."""

@@ -8,7 +8,6 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, TypeVar, cast
 
 from compaction_lab.conversation.messages import JSON
@@ -131,26 +130,12 @@ def preset(name: str) -> dict[str, JSON]:
     ConfigurationError
         No preset has this name.
     """
-    from compaction_lab.conf_path import conf_directory  # noqa: PLC0415 - presets are read only when asked for
+    from compaction_lab.configuration import configuration_files  # noqa: PLC0415 - presets are read only when asked for
 
-    root = Path(str(conf_directory())) / "strategy"
-    file = root / f"{name}.yaml"
-    if not file.is_file() or ".." in Path(name).parts:
-        raise ConfigurationError(unknown_strategy(name, preset_names()))
-    from yaml import CSafeLoader, load  # noqa: PLC0415 - see above
-
-    node = load(file.read_text(encoding="utf-8"), Loader=CSafeLoader)  # noqa: S506 - a safe loader, the C one
-    node["preset"] = name
-    return cast("dict[str, JSON]", node)
-
-
-def preset_names() -> list[str]:
-    """Return the names of all presets, plain ones first."""
-    from compaction_lab.conf_path import conf_directory  # noqa: PLC0415 - see preset
-
-    root = Path(str(conf_directory())) / "strategy"
-    names = [file.relative_to(root).with_suffix("").as_posix() for file in root.rglob("*.yaml")]
-    return sorted(names, key=lambda name: ("/" in name, name))
+    files = configuration_files()
+    if name not in files.options("strategy"):
+        raise ConfigurationError(unknown_strategy(name, list(files.options("strategy"))))
+    return {**files.read("strategy", name), "preset": name}
 
 
 def unknown_strategy(name: str, known: list[str]) -> str:
@@ -181,14 +166,14 @@ def build(node: Mapping[str, JSON]) -> PlacedStrategy:
     name = str(node.get("preset") or node.get("kind"))
     kind = _find(_STRATEGIES, node.get("kind"), f"strategy '{name}'")
     parameters = {key: value for key, value in node.items() if key not in RESERVED}
-    run = cast("Strategy", _construct(kind.build, parameters, f"strategy '{name}'"))
-    if node.get("trigger") is not None:
-        run = Triggered(build_trigger(node["trigger"]), run)
+    mechanism = cast("Strategy", _construct(kind.build, parameters, f"strategy '{name}'"))
+    run = mechanism if node.get("trigger") is None else Triggered(build_trigger(node["trigger"]), mechanism)
     placement = node.get("placement") or {}
     if not isinstance(placement, Mapping):
         msg = f"strategy '{name}': placement={placement!r}; expected {{when: ..., history: ...}}"
         raise ConfigurationError(msg)
-    when = _one_of(placement.get("when", "before_call"), OCCASIONS, f"strategy '{name}': placement.when")
+    when = placement.get("when") or getattr(mechanism, "default_when", "before_call")
+    _one_of(when, OCCASIONS, f"strategy '{name}': placement.when")
     history = _one_of(placement.get("history", "view"), HISTORIES, f"strategy '{name}': placement.history")
     tokenizer = node.get("tokenizer")
     return PlacedStrategy(

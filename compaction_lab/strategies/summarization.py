@@ -9,7 +9,7 @@ from compaction_lab.conversation.context import Context, Edit, Key, Placed
 from compaction_lab.conversation.messages import Message, Text, system, user
 from compaction_lab.models.base import ModelReply, ModelRequest
 from compaction_lab.strategies.ageing import boundary, complete_steps, complete_turns
-from compaction_lab.strategies.base import Compaction, Situation, Steps
+from compaction_lab.strategies.base import Compaction, Occasion, Situation, Steps
 from compaction_lab.strategies.registry import at_least, register
 
 INSTRUCTION = (
@@ -148,6 +148,11 @@ class Summarization:
         at_least(self, "every", 1)
         at_least(self, "keep_last", 0)
         at_least(self, "max_summary_tokens", 1)
+
+    @property
+    def default_when(self) -> Occasion:
+        """Turns are counted when they are over, steps before the next call."""
+        return "after_turn" if self.unit == "turn" else "before_call"
 
     def __call__(self, situation: Situation) -> Compaction | Steps:
         """Summarise when enough units have passed."""

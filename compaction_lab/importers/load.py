@@ -1,0 +1,209 @@
+"""Loads files and folders of recorded sessions: tells the format, reads what it can, says what it could not."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from compaction_lab.conversation.transcript import Transcript
+from compaction_lab.errors import ConfigurationError, TranscriptError
+from compaction_lab.importers import lab, openai_chat, swe_agent
+from compaction_lab.importers.base import Importer
+from compaction_lab.importers.source import Record, Source
+
+IMPORTERS: Mapping[str, Importer] = {module.IMPORTER.name: module.IMPORTER for module in (lab, openai_chat, swe_agent)}
+"""Every known format by name."""
+
+OnError = Literal["stop", "skip"]
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".traj", ".eval"})
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A record or file that was not read, and the error that says why."""
+
+    where: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What was found in the files, and what could not be read.
+
+    ``warnings`` counts what was accepted but odd, by kind, over all transcripts; ``formats`` counts transcripts.
+    """
+
+    files: int = 0
+    transcripts: int = 0
+    messages: int = 0
+    turns: int = 0
+    tool_calls: int = 0
+    tool_results: int = 0
+    formats: Mapping[str, int] = field(default_factory=dict)
+    warnings: Mapping[str, int] = field(default_factory=dict)
+    skipped: tuple[Skipped, ...] = ()
+
+
+def load_transcripts(paths: Paths, *, format: str | None = None, on_error: OnError = "stop") -> list[Transcript]:  # noqa: A002
+    """Return the transcripts of recorded sessions.
+
+    Parameters
+    ----------
+    paths
+        A file, a folder (searched for ``.json``, ``.jsonl``, ``.ndjson``, ``.traj``, ``.eval``), or several of them.
+    format
+        Name of the format; told from the content by default.
+    on_error
+        ``stop`` raises at the first record that is not a conversation, ``skip`` leaves it out;
+        :func:`read_transcripts` also returns what was left out.
+
+    Raises
+    ------
+    TranscriptError
+        If a path does not exist, and as ``on_error`` says.
+    ConfigurationError
+        If the format is unknown.
+    """
+    return read_transcripts(paths, format=format, on_error=on_error)[0]
+
+
+def read_transcripts(
+    paths: Paths,
+    *,
+    format: str | None = None,  # noqa: A002
+    on_error: OnError = "stop",
+) -> tuple[list[Transcript], ImportReport]:
+    """Return the transcripts of :func:`load_transcripts` and a report of what was found and skipped."""
+    if format is not None and format not in IMPORTERS:
+        raise ConfigurationError(
+            f"format={format!r}: found an unknown format, expected one of:\n{known_formats()}\n"
+            "Leave the format out to have it told from the content."
+        )
+    files = _files(paths)
+    found: list[Transcript] = []
+    skipped: list[Skipped] = []
+    for file in files:
+        read: list[tuple[int, Transcript]] = []
+        number = 0
+        try:
+            importer = IMPORTERS[format] if format else sniff_format(file)
+            for number, record in enumerate(importer.records(Source(file)), start=1):
+                try:
+                    read.extend((record.line or number, transcript) for transcript in importer.read(record))
+                except TranscriptError as error:
+                    if on_error == "stop":
+                        raise
+                    skipped.append(Skipped(record.where, str(error)))
+        except TranscriptError as error:
+            if on_error == "stop":
+                raise
+            skipped.append(Skipped(str(file), str(error)))
+        found.extend(_named(read, file, several=number > 1))
+    transcripts = list(_distinct(found))
+    return transcripts, _report(len(files), transcripts, skipped)
+
+
+def sniff_format(path: Path) -> Importer:
+    """Return the importer that is surest of a file.
+
+    Raises
+    ------
+    TranscriptError
+        If the file is empty, or no importer knows it.
+    """
+    source = Source(path)
+    if source.is_blank():
+        raise TranscriptError(f"{path}: found an empty file, expected recorded sessions; give a file with content.")
+    head = source.head()
+    confidence, importer = max(
+        ((importer.sniff(head, path), importer) for importer in IMPORTERS.values()), key=lambda pair: pair[0]
+    )
+    if confidence > 0:
+        return importer
+    _first_record(source).value()  # a fault in the file itself says more than an unknown format
+    raise TranscriptError(
+        f"{path}: found JSON in no format the lab knows, expected one of:\n{known_formats()}\n"
+        "Convert the file to one of them, or name its format."
+    )
+
+
+def known_formats() -> str:
+    """Return the names of all formats with a line each."""
+    return "\n".join(f"  {importer.name:<14} {importer.summary}" for importer in IMPORTERS.values())
+
+
+def _first_record(source: Source) -> Record:
+    if source.path.suffix in {".jsonl", ".ndjson"}:
+        return next(source.lines())
+    return source.document()
+
+
+def _files(paths: Paths) -> list[Path]:
+    listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    files: list[Path] = []
+    for path in map(Path, listed):
+        if path.is_dir():
+            inside = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+            if not inside:
+                raise TranscriptError(
+                    f"{path}: found a folder without sessions, expected files ending in "
+                    f"{', '.join(sorted(_SUFFIXES))}; name the files themselves."
+                )
+            files.extend(inside)
+        elif path.is_file():
+            files.append(path)
+        else:
+            raise TranscriptError(f"{path}: found no such file, expected a file or folder; correct the path.")
+    return files
+
+
+def _named(numbered: list[tuple[int, Transcript]], file: Path, *, several: bool) -> Iterator[Transcript]:
+    """Name what has no id after its file and, where the file has several records, its line or number."""
+    stem = file.name.split(".")[0] or file.name
+    for number, transcript in numbered:
+        if transcript.id:
+            yield transcript
+        else:
+            yield replace(transcript, id=f"{stem}:{number}" if several else stem)
+
+
+def _distinct(transcripts: list[Transcript]) -> Iterator[Transcript]:
+    taken: set[str] = set()
+    reserved = {transcript.id for transcript in transcripts}
+    for transcript in transcripts:
+        name, number = transcript.id, 1
+        while name in taken or (number > 1 and name in reserved):
+            number += 1
+            name = f"{transcript.id}~{number}"
+        taken.add(name)
+        if number == 1:
+            yield transcript
+        else:
+            yield replace(transcript, id=name, warnings={**transcript.warnings, "renamed_id": 1})
+
+
+def _report(files: int, transcripts: Sequence[Transcript], skipped: Sequence[Skipped]) -> ImportReport:
+    warnings: Counter[str] = Counter()
+    roles: Counter[str] = Counter()
+    calls = 0
+    for transcript in transcripts:
+        warnings.update(transcript.warnings)
+        roles.update(message.role for message in transcript.messages)
+        calls += sum(len(message.calls) for message in transcript.messages)
+    return ImportReport(
+        files=files,
+        transcripts=len(transcripts),
+        messages=roles.total(),
+        turns=roles["user"],
+        tool_calls=calls,
+        tool_results=roles["tool"],
+        formats=dict(Counter(transcript.format for transcript in transcripts)),
+        warnings=dict(sorted(warnings.items())),
+        skipped=tuple(skipped),
+    )

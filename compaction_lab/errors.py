@@ -37,3 +37,7 @@ class TokenizerError(CompactionLabError):
 
 class StatisticsError(CompactionLabError):
     """A comparison that the data cannot support, such as arms over different transcripts."""
+
+
+class FigureError(CompactionLabError, ValueError):
+    """A figure or table asked of a frame that has nothing in it to show."""

@@ -1,0 +1,50 @@
+"""Money turn by turn: what the agent and its summaries cost; probes and judges are the lab's expense, not the agent's."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from compaction_lab.analysis.run_tables import CONVERSATION, UNIT
+
+
+def _known_sum(costs: pd.Series[float]) -> float:
+    return float(costs.sum(skipna=False))
+
+
+def cost_per_unit(calls: pd.DataFrame) -> pd.DataFrame:
+    """Return the cost of each unit's agent and summariser calls in USD; missing if any call's cost is unknown.
+
+    Returns
+    -------
+    DataFrame
+        ``arm, model, dataset, seed, transcript, trial, cost_usd``.
+    """
+    paid = calls[calls["purpose"].isin(["agent", "summarizer"])]
+    return paid.groupby(["arm", *UNIT], sort=True, as_index=False).agg(cost_usd=("cost_usd", _known_sum))
+
+
+def cumulative_cost(calls: pd.DataFrame) -> pd.DataFrame:
+    """Return the cost so far at the end of each turn, summaries included, mean over seeds and trials.
+
+    Parameters
+    ----------
+    calls
+        The *calls* table.
+
+    Returns
+    -------
+    DataFrame
+        ``arm, model, dataset, transcript, turn, cost_usd, cumulative_cost_usd, cost_kind``; a cost is missing from the
+        first call on whose price is unknown.
+    """
+    paid = calls[calls["purpose"].isin(["agent", "summarizer"])]
+    by_turn = paid.groupby(["arm", *UNIT, "turn"], sort=True, as_index=False).agg(
+        cost_usd=("cost_usd", _known_sum), cost_kind=("cost_kind", "first")
+    )
+    by_turn["cumulative_cost_usd"] = by_turn.groupby(["arm", *UNIT], sort=False)["cost_usd"].cumsum(skipna=False)
+    grouped = by_turn.groupby(["arm", *CONVERSATION, "turn"], sort=True, as_index=False)
+    return grouped.agg(
+        cost_usd=("cost_usd", lambda costs: costs.mean(skipna=False)),
+        cumulative_cost_usd=("cumulative_cost_usd", lambda costs: costs.mean(skipna=False)),
+        cost_kind=("cost_kind", "first"),
+    )

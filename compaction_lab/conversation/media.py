@@ -16,6 +16,11 @@ MediaKind = Literal["image", "audio", "file"]
 _DATA_URL = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),", re.IGNORECASE)
 _HEAD_CHARACTERS = 87_384
 """Enough base64 for 64 KiB: the size of a JPEG stands after its metadata."""
+_PNG_HEADER = 24
+_GIF_HEADER = 10
+_JPEG_MARKER = 0xFF
+_JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+"""Markers of the frame headers, which hold the size."""
 
 
 def media_from_url(kind: MediaKind, url: str, *, keep: bool = False) -> Media:
@@ -58,10 +63,10 @@ def _first_bytes(data: str) -> bytes:
 
 
 def _pixels(head: bytes) -> tuple[int, int]:
-    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= 24:
-        return struct.unpack(">II", head[16:24])
-    if head.startswith((b"GIF87a", b"GIF89a")) and len(head) >= 10:
-        return struct.unpack("<HH", head[6:10])
+    if head.startswith(b"\x89PNG\r\n\x1a\n") and len(head) >= _PNG_HEADER:
+        return struct.unpack(">II", head[16:_PNG_HEADER])
+    if head.startswith((b"GIF87a", b"GIF89a")) and len(head) >= _GIF_HEADER:
+        return struct.unpack("<HH", head[6:_GIF_HEADER])
     if head.startswith(b"\xff\xd8"):
         return _jpeg_pixels(head)
     return 0, 0
@@ -69,9 +74,9 @@ def _pixels(head: bytes) -> tuple[int, int]:
 
 def _jpeg_pixels(head: bytes) -> tuple[int, int]:
     at = 2
-    while at + 9 <= len(head) and head[at] == 0xFF:
+    while at + 9 <= len(head) and head[at] == _JPEG_MARKER:
         marker = head[at + 1]
-        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
+        if marker in _JPEG_FRAMES:
             height, width = struct.unpack(">HH", head[at + 5 : at + 9])
             return width, height
         at += 2 + int(struct.unpack(">H", head[at + 2 : at + 4])[0])

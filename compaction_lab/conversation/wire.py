@@ -32,6 +32,7 @@ SHAPE = "compaction_lab.shape"
 
 Object = dict[str, JSON]
 
+_SHOWN_CHARACTERS = 40
 _REASONING_KEYS = ("reasoning_content", "reasoning")
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _MEDIA_KEYS = {"image": "image_url", "audio": "input_audio", "file": "file"}
@@ -51,7 +52,7 @@ def describe(value: object) -> str:
     if isinstance(value, bool):
         return f"the boolean {str(value).lower()}"
     if isinstance(value, str):
-        shown = value if len(value) <= 40 else value[:37] + "..."
+        shown = value if len(value) <= _SHOWN_CHARACTERS else value[:_SHOWN_CHARACTERS] + "..."
         return f"the text {shown.encode('utf-8', 'backslashreplace').decode()!r}"
     if isinstance(value, (int, float)):
         return f"the number {value}"
@@ -60,7 +61,7 @@ def describe(value: object) -> str:
     return "a list" if isinstance(value, Sequence) else f"a {type(value).__name__}"
 
 
-def from_openai(mapping: Mapping[str, JSON], where: str = "message", *, keep_media: bool = False) -> Message:
+def from_openai(mapping: Mapping[str, JSON] | JSON, where: str = "message", *, keep_media: bool = False) -> Message:
     """Return the message that an OpenAI chat-format mapping states.
 
     Parameters
@@ -183,7 +184,7 @@ def _role(extra: Object, shape: Object, where: str) -> Role:
             f"{where}: field 'role' is {describe(role)}, expected one of {', '.join(ROLES)}; "
             "rename the role, or say which format the file has."
         )
-    return cast("Role", role)
+    return role
 
 
 def _text_field(extra: Object, key: str, where: str) -> str:
@@ -214,7 +215,7 @@ def _content(
             parts.append(Text(content))
             shapes.append({})
         elif isinstance(content, list):
-            if len(content) < 2:
+            if len(content) <= 1:
                 shape["content"] = "list"
             for index, item in enumerate(content):
                 part, part_shape = _part(item, f"{where}.content[{index}]", keep_media=keep_media)
@@ -320,7 +321,7 @@ def _calls(extra: Object, where: str) -> tuple[list[ToolCall], list[Object]]:
             shapes.append(shape)
     elif recorded is not None and recorded != []:
         raise TranscriptError(
-            f"{where}: field 'tool_calls' is {describe(recorded)}, expected a list of calls or null; write it as a list."
+            f"{where}: field 'tool_calls' is {describe(recorded)}, expected a list of calls or null; write it so."
         )
     legacy = extra.get("function_call")
     if legacy is not None:
@@ -404,7 +405,7 @@ def _write_content(out: Object, parts: Sequence[Part], shape: Object) -> None:
             body.append(_write_part(part, part_shape))
     as_list = shape.get("content") == "list"
     if len(body) == 1 and plain and not as_list:
-        out["content"] = cast("Text", next(part for part in parts if isinstance(part, Text))).text
+        out["content"] = next(part.text for part in parts if isinstance(part, Text))
     elif body or as_list:
         out["content"] = body
     elif shape.get("content") != "absent":

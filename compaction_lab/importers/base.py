@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from compaction_lab.conversation.messages import JSON, Message, Text, ToolDefinition
@@ -112,4 +113,4 @@ def _has_lone_surrogate(message: Message) -> bool:
 
 def _backward_steps(messages: Sequence[Message]) -> int:
     stamps = [message.timestamp_s for message in messages if message.timestamp_s is not None]
-    return sum(later < earlier for earlier, later in zip(stamps, stamps[1:], strict=False))
+    return sum(later < earlier for earlier, later in pairwise(stamps))

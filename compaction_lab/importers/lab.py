@@ -1,15 +1,16 @@
 """The lab's own format: JSONL with one transcript a line, OpenAI chat messages plus what that format cannot say.
 
 A line is ``{"format": "compaction-lab/1", "id", "messages", "tools", "probes", "meta", "warnings", "recorded"}``.
-Message keys of ours are ``pinned, tags, source, is_error, usage, model, response_id, timestamp_s, latency_s, cost_usd``;
-a recorded wire key of the same name stands under ``extra``.
+Message keys of ours are ``pinned, tags, source, is_error, usage, model, response_id, timestamp_s, latency_s`` and
+``cost_usd``; a recorded wire key of the same name stands under ``extra``.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import cast, get_args
@@ -17,7 +18,9 @@ from typing import cast, get_args
 from compaction_lab.conversation.messages import JSON, Message, Source, Usage
 from compaction_lab.conversation.transcript import Probe, Transcript
 from compaction_lab.conversation.wire import describe, from_openai, to_openai, tools_from_openai, tools_to_openai
+from compaction_lab.errors import TranscriptError
 from compaction_lab.importers.base import Importer, assemble
+from compaction_lab.importers.fields import Fields
 from compaction_lab.importers.sniffing import outline
 from compaction_lab.importers.source import Record
 from compaction_lab.importers.source import Source as FileSource
@@ -100,7 +103,7 @@ def message_to_lab(message: Message) -> dict[str, JSON]:
     return out
 
 
-def message_from_lab(mapping: Mapping[str, JSON], where: str = "message") -> Message:
+def message_from_lab(value: JSON, where: str = "message") -> Message:
     """Return the message of a mapping that :func:`message_to_lab` wrote.
 
     Raises
@@ -108,41 +111,28 @@ def message_from_lab(mapping: Mapping[str, JSON], where: str = "message") -> Mes
     TranscriptError
         As :func:`~compaction_lab.conversation.wire.from_openai`, and for own keys of a wrong type.
     """
-    if not isinstance(mapping, Mapping):
-        return from_openai(mapping, where)
-    record = Record(Path(where))
-    plain = {key: value for key, value in mapping.items() if key not in _OURS}
+    fields = Fields.of(value, where)
+    plain = {key: item for key, item in fields.object.items() if key not in _OURS}
     # Payloads are in the file only because someone asked to keep them.
     message = from_openai(plain, where, keep_media=True)
-    fields: dict[str, object] = {}
-    for key, kind, expected in (
-        *((key, bool, "true or false") for key in _FLAGS),
-        *((key, str, "text") for key in _TEXTS),
-        *((key, (int, float), "a number") for key in _NUMBERS),
-    ):
-        value = mapping.get(key)
-        if value is None:
-            continue
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            record.refuse(key, f"found {describe(value)}", expected, "correct the field or leave it out")
-        fields[key] = float(cast("float", value)) if key in _NUMBERS else value
-    tags = mapping.get("tags", [])
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        record.refuse("tags", f"found {describe(tags)}", "a list of texts", "correct the field or leave it out")
-    source = mapping.get("source", "recorded")
+    source = fields.text("source") or "recorded"
     if source not in _SOURCES:
-        record.refuse("source", f"found {describe(source)}", f"one of {', '.join(_SOURCES)}", "correct it")
-    extra = mapping.get("extra", {})
-    if not isinstance(extra, dict):
-        record.refuse("extra", f"found {describe(extra)}", "an object", "correct the field or leave it out")
-    usage = _usage(mapping.get("usage"), record)
+        raise TranscriptError(
+            f"{where}: field 'source' is {describe(source)}, expected one of {', '.join(_SOURCES)}; correct it."
+        )
     return replace(
         message,
-        tags=tuple(tags),
-        source=source,
-        usage=usage,
-        extra={**message.extra, **extra},
-        **fields,
+        pinned=fields.flag("pinned"),
+        is_error=fields.flag("is_error"),
+        model=fields.text("model"),
+        response_id=fields.text("response_id"),
+        timestamp_s=fields.number("timestamp_s"),
+        latency_s=fields.number("latency_s"),
+        cost_usd=fields.number("cost_usd"),
+        tags=fields.texts("tags"),
+        source=cast("Source", source),
+        usage=_usage(fields),
+        extra={**message.extra, **fields.mapping("extra")},
     )
 
 
@@ -165,52 +155,31 @@ def read(record: Record) -> Iterator[Transcript]:
     TranscriptError
         If a field has a wrong type, or the line is of a later version of the format.
     """
-    value = record.value()
-    if not isinstance(value, dict) or value.get("format") != FORMAT:
-        found = describe(value.get("format") if isinstance(value, dict) else value)
+    fields = Fields.of(record.value(), record.where)
+    if fields.object.get("format") != FORMAT:
+        found = describe(fields.object.get("format"))
         record.refuse("format", f"found {found}", f'"{FORMAT}"', "import the file with the version that wrote it")
-    messages = value.get("messages")
-    if not isinstance(messages, list):
-        record.refuse("messages", f"found {describe(messages)}", "a list of messages", "correct the field")
-    name, meta, warnings = value.get("id", ""), value.get("meta", {}), value.get("warnings", {})
-    for key, item, kind, expected in (
-        ("id", name, str, "text"),
-        ("meta", meta, dict, "an object"),
-        ("warnings", warnings, dict, "an object of counts"),
-    ):
-        if not isinstance(item, kind):
-            record.refuse(key, f"found {describe(item)}", expected, "correct the field or leave it out")
-    recorded = value.get("recorded")
     transcript = assemble(
         record,
-        [message_from_lab(item, record.at(f"messages[{index}]")) for index, item in enumerate(messages)],  # type: ignore[arg-type]
-        format_name=recorded if isinstance(recorded, str) else IMPORTER.name,
-        transcript_id=cast("str", name),
-        tools=tools_from_openai(value.get("tools"), record.at("tools")),
-        probes=_probes(value.get("probes"), record),
-        meta=cast("dict[str, JSON]", meta),
+        [message_from_lab(item, record.at(f"messages[{at}]")) for at, item in enumerate(fields.list("messages"))],
+        format_name=fields.text("recorded") or IMPORTER.name,
+        transcript_id=fields.text("id"),
+        tools=tools_from_openai(fields.object.get("tools"), record.at("tools")),
+        probes=[_probe(item, record.at(f"probes[{at}]")) for at, item in enumerate(fields.list("probes"))],
+        meta=fields.mapping("meta"),
     )
     # What was odd in the original file stays known; what shows again in this one is not counted twice.
-    earlier = {kind: count for kind, count in cast("dict[str, JSON]", warnings).items() if isinstance(count, int)}
-    both = {
-        kind: max(earlier.get(kind, 0), transcript.warnings.get(kind, 0)) for kind in {*earlier, *transcript.warnings}
-    }
-    yield replace(transcript, warnings=dict(sorted(both.items())))
+    counts = Counter(transcript.warnings)
+    counts |= Counter({kind: n for kind, n in fields.mapping("warnings").items() if isinstance(n, int)})
+    yield replace(transcript, warnings=dict(sorted(counts.items())))
 
 
-def _usage(value: JSON, record: Record) -> Usage | None:
-    if value is None:
+def _usage(message: Fields) -> Usage | None:
+    if message.object.get("usage") is None:
         return None
-    if not isinstance(value, dict):
-        record.refuse("usage", f"found {describe(value)}", "an object of token counts", "correct it or leave it out")
-    counts = {}
-    for name in _BUCKETS:
-        count = value.get(name, 0)
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
-            record.refuse(f"usage.{name}", f"found {describe(count)}", "a number of tokens", "correct it")
-        counts[name] = count
-    raw = value.get("raw", {})
-    return Usage(**counts, raw=raw if isinstance(raw, dict) else {})
+    fields = Fields(message.mapping("usage"), f"{message.where}.usage")
+    counts = {name: fields.whole(name) or 0 for name in _BUCKETS}
+    return Usage(**counts, raw=fields.mapping("raw"))
 
 
 def _probe_to_lab(probe: Probe) -> dict[str, JSON]:
@@ -227,33 +196,20 @@ def _probe_to_lab(probe: Probe) -> dict[str, JSON]:
     return out
 
 
-def _probes(value: JSON, record: Record) -> tuple[Probe, ...]:
-    if value is None:
-        return ()
-    if not isinstance(value, list):
-        record.refuse("probes", f"found {describe(value)}", "a list of probes", "correct it or leave it out")
-    return tuple(_probe(item, record.part(f"probes[{index}]", item)) for index, item in enumerate(value))
-
-
-def _probe(item: JSON, record: Record) -> Probe:
-    if not isinstance(item, dict):
-        record.refuse("", f"found {describe(item)}", "a probe object", "correct it")
-    texts = [item.get(key) for key in ("id", "kind", "question")]
-    if not all(isinstance(text, str) for text in texts):
-        record.refuse("", "found a probe without the texts 'id', 'kind' and 'question'", "all three", "add them")
-    lists: list[tuple[str, ...]] = []
-    for key in ("gold", "evidence"):
-        found = item.get(key, [])
-        if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-            record.refuse(key, f"found {describe(found)}", "a list of texts", "correct it")
-        lists.append(tuple(cast("list[str]", found)))
-    places: list[int | None] = []
-    for key in ("after_message", "source_message"):
-        place = item.get(key)
-        if place is not None and (not isinstance(place, int) or isinstance(place, bool)):
-            record.refuse(key, f"found {describe(place)}", "a message's index", "correct it or leave it out")
-        places.append(cast("int | None", place))
-    return Probe(*cast("list[str]", texts), lists[0], lists[1], places[0], places[1])
+def _probe(value: JSON, where: str) -> Probe:
+    fields = Fields.of(value, where)
+    for key in ("id", "kind", "question"):
+        if not fields.text(key):
+            raise TranscriptError(f"{where}: field {key!r} is missing, expected text; add it or remove the probe.")
+    return Probe(
+        fields.text("id"),
+        fields.text("kind"),
+        fields.text("question"),
+        fields.texts("gold"),
+        fields.texts("evidence"),
+        fields.whole("after_message"),
+        fields.whole("source_message"),
+    )
 
 
 IMPORTER = Importer("lab", "the lab's own JSONL, one transcript a line", sniff, records, read)

@@ -79,7 +79,7 @@ def _conversation(
 ) -> Transcript:
     envelope = envelope or {}
     places = [place.where for place, _ in items]
-    messages = [from_openai(item, place) for place, (_, item) in zip(places, items, strict=True)]  # type: ignore[arg-type]
+    messages = [from_openai(item, place) for place, (_, item) in zip(places, items, strict=True)]
     for place, _ in items:
         if place.warnings is not record.warnings:
             record.warnings.update(place.warnings)

@@ -51,7 +51,7 @@ def read(record: Record) -> Iterator[Transcript]:
     if not isinstance(value, dict) or not isinstance(history, list):
         record.refuse("history", f"found {describe(history)}", "a list of messages", "give a complete .traj file")
     warnings: Counter[str] = Counter()
-    messages = [_message(item, record.at(f"history[{index}]"), record, warnings) for index, item in enumerate(history)]
+    messages = [_message(item, record.at(f"history[{index}]"), warnings) for index, item in enumerate(history)]
     agents = {item.get("agent") for item in history if isinstance(item, dict)} - {None}
     if len(agents) > 1:
         warnings["several_agents"] += 1
@@ -65,9 +65,9 @@ def read(record: Record) -> Iterator[Transcript]:
     )
 
 
-def _message(item: JSON, where: str, record: Record, warnings: Counter[str]) -> Message:
+def _message(item: JSON, where: str, warnings: Counter[str]) -> Message:
     if not isinstance(item, dict):
-        return from_openai(item, where)  # type: ignore[arg-type]  # which refuses it
+        return from_openai(item, where)  # which refuses it
     mapping: dict[str, JSON] = {key: item[key] for key in _WIRE_KEYS if item.get(key) is not None}
     mapping.setdefault("content", item.get("content"))
     ids = item.get("tool_call_ids")

@@ -1,7 +1,7 @@
 """Where the files that come with the lab lie: its configuration and its small transcripts.
 
-In a checkout they stand beside the package (``conf/``, ``datasets/``); a wheel carries them inside it. The packaged copy
-wins, so that an installed lab never reads the folder of a neighbour in site-packages.
+In a checkout they stand beside the package (``conf/``, ``datasets/``); a wheel carries them inside it. The packaged
+copy wins, so that an installed lab never reads the folder of a neighbour in site-packages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from compaction_lab.errors import ConfigurationError
 _PACKAGE = Path(__file__).resolve().parent
 
 
-def conf_dir() -> Path:
+def conf_directory() -> Path:
     """Return the folder of the lab's own Hydra configuration.
 
     Raises
@@ -24,13 +24,13 @@ def conf_dir() -> Path:
 
     Examples
     --------
-    >>> conf_dir().is_dir()
+    >>> conf_directory().is_dir()
     True
     """
     return find_shipped("conf")
 
 
-def datasets_dir() -> Path:
+def datasets_directory() -> Path:
     """Return the folder of the transcripts and recipes that come with the lab.
 
     Raises

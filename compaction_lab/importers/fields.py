@@ -65,12 +65,12 @@ class Fields:
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of texts, empty when absent."""
-        found = [item for item in self.list(key) if isinstance(item, str)]
-        if len(found) != len(self.list(key)):
+        found = [item for item in self.items(key) if isinstance(item, str)]
+        if len(found) != len(self.items(key)):
             self._refuse(key, "a list of texts")
         return tuple(found)
 
-    def list(self, key: str) -> list[JSON]:
+    def items(self, key: str) -> list[JSON]:
         """Return a list, empty when absent."""
         value = self.object.get(key)
         return value if isinstance(value, list) else [] if value is None else self._refuse(key, "a list")

@@ -161,11 +161,11 @@ def read(record: Record) -> Iterator[Transcript]:
         record.refuse("format", f"found {found}", f'"{FORMAT}"', "import the file with the version that wrote it")
     transcript = assemble(
         record,
-        [message_from_lab(item, record.at(f"messages[{at}]")) for at, item in enumerate(fields.list("messages"))],
+        [message_from_lab(item, record.at(f"messages[{at}]")) for at, item in enumerate(fields.items("messages"))],
         format_name=fields.text("recorded") or IMPORTER.name,
         transcript_id=fields.text("id"),
         tools=tools_from_openai(fields.object.get("tools"), record.at("tools")),
-        probes=[_probe(item, record.at(f"probes[{at}]")) for at, item in enumerate(fields.list("probes"))],
+        probes=[_probe(item, record.at(f"probes[{at}]")) for at, item in enumerate(fields.items("probes"))],
         meta=fields.mapping("meta"),
     )
     # What was odd in the original file stays known; what shows again in this one is not counted twice.

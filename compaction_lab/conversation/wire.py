@@ -371,11 +371,14 @@ def _call(item: JSON, where: str) -> tuple[ToolCall, Object]:
 
 def _named(body: Object, key: str, shape: Object, where: str) -> tuple[str, str]:
     name = _required_text(body, "name", where)
-    arguments = body.pop(key, None)
+    if key not in body:
+        shape["arguments"] = "absent"
+        return name, ""
+    arguments = body.pop(key)
     if isinstance(arguments, str):
         return name, arguments
     if arguments is None:
-        shape["arguments"] = "null" if key in body else "absent"
+        shape["arguments"] = "null"
         return name, ""
     shape["arguments"] = "value"
     return name, json.dumps(arguments, ensure_ascii=False)

@@ -99,9 +99,9 @@ def test_what_the_build_declares_exists() -> None:
         pytest.skip("not a checkout")
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     module, function = declared["project"]["scripts"]["compaction-lab"].split(":")
-    shipped = declared["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    wheel = declared["tool"]["hatch"]["build"]["targets"]["wheel"]
 
     assert callable(getattr(import_module(module), function))
-    assert [folder for folder in shipped if not (ROOT / folder).is_dir()] == []
-    assert sorted(shipped.values()) == ["compaction_lab/_conf", "compaction_lab/_datasets"]
+    assert [folder for folder in wheel["only-include"] if not (ROOT / folder).is_dir()] == []
+    assert wheel["sources"] == {"conf": "compaction_lab/_conf", "datasets": "compaction_lab/_datasets"}
     assert (ROOT / declared["project"]["readme"]).is_file()

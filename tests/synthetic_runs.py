@@ -9,12 +9,10 @@ summary, and of ten probes a transcript the arms answer 10, 6, 7, 5 and 6.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
-import numpy as np
-import pandas as pd
-
-from compaction_lab.records import CALL_COLUMNS, IDENTITY, PROBE_COLUMNS, TURN_COLUMNS
+from compaction_lab.records import Cell, Row, UnitResult
+from compaction_lab.sweep.loading import Run
 
 BASIC = "none"
 MASKING = "semantic_kernel/observation_masking"
@@ -25,18 +23,6 @@ ARMS = (BASIC, MASKING, SUMMARY, HYBRID, HYBRID_SUMMARY_FIRST)
 RECALLED = {BASIC: 10, MASKING: 6, SUMMARY: 7, HYBRID: 5, HYBRID_SUMMARY_FIRST: 6}
 TURNS = 21
 SUMMARY_AFTER = (10, 19)
-
-
-@dataclass(frozen=True)
-class SyntheticRun:
-    name: str = "synthetic"
-    manifest: dict[str, object] = field(default_factory=lambda: {"tokenizer": "o200k_base", "seeds": [0]})
-    calls: pd.DataFrame = field(default_factory=pd.DataFrame)
-    turns: pd.DataFrame = field(default_factory=pd.DataFrame)
-    compactions: pd.DataFrame = field(default_factory=pd.DataFrame)
-    probes: pd.DataFrame = field(default_factory=pd.DataFrame)
-    units: pd.DataFrame = field(default_factory=pd.DataFrame)
-    cells: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 def share(arm: str, turn: int) -> float:
@@ -51,70 +37,51 @@ def share(arm: str, turn: int) -> float:
     }.get(arm, min(masked, summarised))
 
 
-def synthetic_run(arms: tuple[str, ...] = ARMS, transcripts: tuple[str, ...] = ("en", "pl")) -> SyntheticRun:
-    calls, turns, probes, units, cells = [], [], [], [], []
+def synthetic_run(
+    arms: Sequence[str] = ARMS, transcripts: Sequence[str] = ("en", "pl"), name: str = "synthetic"
+) -> Run:
+    cells, results = [], {}
     for arm in arms:
-        cell = f"cell-{arm}"
         order = {HYBRID: "mask_first", HYBRID_SUMMARY_FIRST: "summarize_first"}.get(arm)
-        same = {"model": "stub", "dataset": "laptop_catalog", "seed": 0}
-        cells.append({"cell": cell, "arm": arm, **same, "baseline": BASIC, "strategy.order": order})
+        strategy = {"preset": arm.split(" ")[0], **({"order": order} if order else {})}
+        cells.append(
+            Cell(f"cell-{arm}", arm, "stub", "laptop_catalog", 0, {"baseline_arm": BASIC, "strategy": strategy})
+        )
         for place, transcript in enumerate(transcripts):
-            identity = {"cell": cell, "arm": arm, **same, "transcript": transcript, "trial": 0}
-            units.append({**identity, "outcome": "ok", "error": "", "score": 0.9})
-            for turn in range(1, TURNS + 1):
-                base = round((600 + 500 * turn) * (1 + 0.1 * place))
-                tokens = round(base * share(arm, turn))
-                summarises = turn in SUMMARY_AFTER and arm not in (BASIC, MASKING)
-                read = (1000 if arm == HYBRID else 4000) if summarises else 0
-                written = 300 if summarises else 0
-                score = 0.7 if turn - 1 in SUMMARY_AFTER and arm not in (BASIC, MASKING) else 1.0
-                turns.append(
-                    {
-                        **identity,
-                        "turn": turn,
-                        "model_calls": 2,
-                        "tool_calls": 1 + (arm == MASKING),
-                        "input_tokens": tokens,
-                        "output_tokens": 200,
-                        "reasoning_tokens": 0,
-                        "summarizer_input_tokens": read,
-                        "summarizer_output_tokens": written,
-                        "score": score,
-                        "reduction_vs_baseline": 1 - tokens / base,
-                    }
-                )
-                paid = {"cost_kind": "uncached", "simulated": True}
-                agent = {"purpose": "agent", "input_tokens": tokens, "cost_usd": tokens * 1e-6, **paid}
-                calls.append({**identity, "turn": turn, "call": turn - 1, **agent})
-                if summarises:
-                    summary = {
-                        "purpose": "summarizer",
-                        "input_tokens": read,
-                        "cost_usd": (read + written) * 1e-6,
-                        **paid,
-                    }
-                    calls.append({**identity, "turn": turn, "call": turn - 1, **summary})
-                probes.append({**identity, "turn": turn, "probe": f"turn-{turn}", "kind": "rubric", "score": score})
-            probes.extend(
-                {
-                    **identity,
-                    "turn": TURNS,
-                    "probe": f"fact-{number}",
-                    "kind": "fact",
-                    "evidence_visible": float(number < RECALLED.get(arm, 5)),
-                    "score": float(number < RECALLED.get(arm, 5)),
-                }
-                for number in range(10)
-            )
-    return SyntheticRun(
-        calls=_table(calls, [*CALL_COLUMNS, "simulated"]),
-        turns=_table(turns, TURN_COLUMNS),
-        probes=_table(probes, PROBE_COLUMNS),
-        units=pd.DataFrame(units),
-        cells=pd.DataFrame(cells),
-    )
+            results[cells[-1].key, transcript, 0] = unit(arm, 1 + 0.1 * place)
+    run = Run.from_results(cells, results, name=name)
+    run.manifest = {"tokenizer": "o200k_base", "seeds": [0]}
+    return run
 
 
-def _table(rows: list[dict[str, object]], columns: tuple[str, ...] | list[str]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows).reindex(columns=[*IDENTITY, *columns])
-    return frame.fillna({column: np.nan for column in frame if frame[column].isna().all()})
+def unit(arm: str, scale: float) -> UnitResult:
+    result = UnitResult()
+    for turn in range(1, TURNS + 1):
+        base = round((600 + 500 * turn) * scale)
+        tokens = round(base * share(arm, turn))
+        summarises = turn in SUMMARY_AFTER and arm not in (BASIC, MASKING)
+        read, written = (1000 if arm == HYBRID else 4000, 300) if summarises else (0, 0)
+        result.calls.append(call(turn, "agent", tokens, 200) | {"tool_calls": 1 + (arm == MASKING)})
+        if summarises:
+            result.calls.append(call(turn, "summarizer", read, written))
+        score = 0.7 if turn - 1 in SUMMARY_AFTER and arm not in (BASIC, MASKING) else 1.0
+        result.probes.append({"turn": turn, "probe": f"turn-{turn}", "kind": "rubric", "score": score})
+    for number in range(10):
+        right = float(number < RECALLED.get(arm, 5))
+        fact = {"turn": TURNS, "probe": f"fact-{number}", "kind": "fact", "evidence_visible": right, "score": right}
+        result.probes.append(fact)
+    return result
+
+
+def call(turn: int, purpose: str, read: int, written: int) -> Row:
+    return {
+        "turn": turn,
+        "call": turn - 1,
+        "purpose": purpose,
+        "input_tokens": read,
+        "output_tokens": written,
+        "reasoning_tokens": 0,
+        "tool_calls": 0,
+        "cost_uncached_usd": (read + written) * 1e-6,
+        "simulated": True,
+    }

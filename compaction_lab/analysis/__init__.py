@@ -12,7 +12,7 @@ from compaction_lab.analysis.reduction import (
     reduction_summary,
     reduction_vs_baseline,
 )
-from compaction_lab.analysis.run_tables import RunTables, finished, simulated_note
+from compaction_lab.analysis.run_tables import RunTables, simulated_note
 from compaction_lab.analysis.summary import headline_table, summary_table
 from compaction_lab.analysis.totals import total_tokens, whole_run_saving
 
@@ -25,7 +25,6 @@ __all__ = [
     "beside_article",
     "cumulative_cost",
     "family",
-    "finished",
     "headline_table",
     "hybrid_orders",
     "input_tokens_per_call",

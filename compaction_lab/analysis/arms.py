@@ -28,10 +28,11 @@ def baseline_arm(cells: pd.DataFrame) -> str | None:
     Parameters
     ----------
     cells
-        The *cells* table; its ``baseline`` column, when present, holds the configured name.
+        The *cells* table; its column ``baseline_arm`` (or ``baseline``), when present, holds the label.
     """
     arms = set(cells["arm"])
-    configured = set(cells["baseline"].dropna()) if "baseline" in cells else {"none"}
+    column = next((name for name in ("baseline_arm", "baseline") if name in cells), None)
+    configured = set(cells[column].dropna()) if column else {"none"}
     found = sorted(arms & {str(name) for name in configured})
     return found[0] if found else None
 

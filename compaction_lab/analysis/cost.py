@@ -1,14 +1,10 @@
-"""Money turn by turn: what the agent and its summaries cost; probes and judges are the lab's expense, not the agent's."""
+"""Money turn by turn: the agent's calls and its summaries; what probes and judges cost is the lab's expense."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from compaction_lab.analysis.run_tables import CONVERSATION, UNIT
-
-
-def _known_sum(costs: pd.Series[float]) -> float:
-    return float(costs.sum(skipna=False))
+from compaction_lab.analysis.run_tables import CONVERSATION, UNIT, known_sum
 
 
 def cost_per_unit(calls: pd.DataFrame) -> pd.DataFrame:
@@ -20,7 +16,7 @@ def cost_per_unit(calls: pd.DataFrame) -> pd.DataFrame:
         ``arm, model, dataset, seed, transcript, trial, cost_usd``.
     """
     paid = calls[calls["purpose"].isin(["agent", "summarizer"])]
-    return paid.groupby(["arm", *UNIT], sort=True, as_index=False).agg(cost_usd=("cost_usd", _known_sum))
+    return paid.groupby(["arm", *UNIT], sort=True, as_index=False).agg(cost_usd=("cost_usd", known_sum))
 
 
 def cumulative_cost(calls: pd.DataFrame) -> pd.DataFrame:
@@ -39,7 +35,7 @@ def cumulative_cost(calls: pd.DataFrame) -> pd.DataFrame:
     """
     paid = calls[calls["purpose"].isin(["agent", "summarizer"])]
     by_turn = paid.groupby(["arm", *UNIT, "turn"], sort=True, as_index=False).agg(
-        cost_usd=("cost_usd", _known_sum), cost_kind=("cost_kind", "first")
+        cost_usd=("cost_usd", known_sum), cost_kind=("cost_kind", "first")
     )
     by_turn["cumulative_cost_usd"] = by_turn.groupby(["arm", *UNIT], sort=False)["cost_usd"].cumsum(skipna=False)
     grouped = by_turn.groupby(["arm", *CONVERSATION, "turn"], sort=True, as_index=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from compaction_lab.analysis.run_tables import UNIT, RunTables, finished
+from compaction_lab.analysis.run_tables import UNIT, RunTables, known_sum, measured
 
 ORDERS = ("mask_first", "summarize_first")
 _OWN = {"cell", "arm", "name", "description", "strategy.order"}
@@ -58,9 +58,9 @@ def order_effect(run: RunTables, mask_first: str, summarize_first: str) -> pd.Da
         summarise-first less mask-first. Measures nobody scored are absent.
     """
     arms = {"mask_first": mask_first, "summarize_first": summarize_first}
-    turns, probes = finished(run.turns, run.units), finished(run.probes, run.units)
+    turns, probes = measured(run.turns, list(_SUMS.values())), run.probes
     values: dict[str, pd.Series[float]] = {}
-    sums = turns.groupby(["arm", *UNIT])[list(_SUMS.values())].sum().astype(float)
+    sums = turns.groupby(["arm", *UNIT])[list(_SUMS.values())].agg(known_sum)
     for measure, column in _SUMS.items():
         values[measure] = sums[column]
     if not probes.empty:

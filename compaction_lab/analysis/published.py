@@ -16,11 +16,14 @@ SOURCE = (
 
 @dataclass(frozen=True, slots=True)
 class PublishedReduction:
-    """One published statement: input tokens per turn saved against Basic, in percent (equal bounds: a single value)."""
+    """One published statement: input tokens per turn saved against Basic, in percent.
+
+    Equal bounds are a single value; without bounds the statement has no number.
+    """
 
     strategy: str
-    low_percent: float
-    high_percent: float
+    low_percent: float | None
+    high_percent: float | None
     statement: str
     statistic: str
     """Which of our columns it speaks of: ``mean`` or ``peak``."""
@@ -29,7 +32,7 @@ class PublishedReduction:
 ARTICLE = (
     PublishedReduction("observation_masking", 35, 40, "35-40 % per turn, stable from turn 2 on", "mean"),
     PublishedReduction("summarization", 93, 93, "about 93 % in later turns", "peak"),
-    PublishedReduction("hybrid", 93, 93, "both effects together", "peak"),
+    PublishedReduction("hybrid", None, None, "both effects together", "peak"),
 )
 """The article's numbers. It leaves the summariser's own calls out and gives no whole-conversation total."""
 

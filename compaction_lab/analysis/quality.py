@@ -107,5 +107,5 @@ def probe_recall(probes: pd.DataFrame, confidence: float = 0.95) -> pd.DataFrame
                 "recall_without_evidence": float(blind.mean()) if len(blind) else math.nan,
             }
         )
-    columns = "arm model dataset transcripts probes unscored recall low high interval".split()
+    columns = ["arm", "model", "dataset", "transcripts", "probes", "unscored", "recall", "low", "high", "interval"]
     return pd.DataFrame(rows, columns=[*columns, "evidence_visible", "recall_without_evidence"])

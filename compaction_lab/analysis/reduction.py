@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from compaction_lab.analysis.run_tables import CONVERSATION, UNIT
+from compaction_lab.analysis.run_tables import CONVERSATION, UNIT, measured
 
 
 def input_tokens_per_turn(turns: pd.DataFrame) -> pd.DataFrame:
@@ -22,7 +22,7 @@ def input_tokens_per_turn(turns: pd.DataFrame) -> pd.DataFrame:
         ``arm, model, dataset, transcript, turn, input_tokens, units``; ``units`` is how many were averaged.
     """
     keys = ["arm", *CONVERSATION, "turn"]
-    grouped = turns.groupby(keys, sort=True, as_index=False)
+    grouped = measured(turns, ["input_tokens"]).groupby(keys, sort=True, as_index=False)
     return grouped.agg(input_tokens=("input_tokens", "mean"), units=("input_tokens", "count"))
 
 
@@ -32,7 +32,7 @@ def input_tokens_per_call(calls: pd.DataFrame) -> pd.DataFrame:
     Only meaningful for a replay, where every arm makes the recorded calls; live arms make different numbers of calls
     and are paired by turn.
     """
-    agent = calls[calls["purpose"] == "agent"]
+    agent = measured(calls[calls["purpose"] == "agent"], ["input_tokens"])
     grouped = agent.groupby(["arm", *CONVERSATION, "call"], sort=True, as_index=False)
     return grouped.agg(input_tokens=("input_tokens", "mean"), units=("input_tokens", "count"))
 
@@ -55,11 +55,11 @@ def reduction_vs_baseline(turns: pd.DataFrame, baseline: str) -> pd.DataFrame:
         The baseline itself is among the arms, at 100 % and 0 %.
     """
     keys = [*UNIT, "turn"]
-    own = turns[["arm", *keys, "input_tokens"]]
-    reference = turns.loc[turns["arm"] == baseline, [*keys, "input_tokens"]]
+    own = measured(turns[["arm", *keys, "input_tokens"]], ["input_tokens"])
+    reference = own.loc[own["arm"] == baseline, [*keys, "input_tokens"]]
     reference = reference.rename(columns={"input_tokens": "baseline_input_tokens"})
     paired = own.merge(reference, on=keys, how="left", validate="many_to_one")
-    denominator = paired["baseline_input_tokens"].astype(float).replace(0.0, np.nan)
+    denominator = paired["baseline_input_tokens"].replace(0.0, np.nan)
     paired["percent_of_baseline"] = 100.0 * paired["input_tokens"] / denominator
     paired["reduction_percent"] = 100.0 - paired["percent_of_baseline"]
     return paired.sort_values(["arm", *keys], ignore_index=True)

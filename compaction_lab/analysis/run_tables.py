@@ -1,11 +1,13 @@
-"""The tables an analysis reads, and which of their rows count; reading them from a folder lives in the sweep."""
+"""The tables an analysis reads, as ``load_run`` and ``replay`` return them; nothing is read from disk here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 import pandas as pd
+
+from compaction_lab.conversation.messages import JSON
 
 CONVERSATION = ["model", "dataset", "transcript"]
 """What one panel of a figure shows: one conversation with one model."""
@@ -14,8 +16,37 @@ UNIT = ["model", "dataset", "seed", "transcript", "trial"]
 """What two arms must share to be a pair."""
 
 
+class Coverage(Protocol):
+    """How many units a number stands on."""
+
+    @property
+    def planned(self) -> int:
+        """Units that were to run."""
+        ...
+
+    @property
+    def ran(self) -> int:
+        """Units that finished; those that overflowed the window are among them."""
+        ...
+
+    @property
+    def failed(self) -> int:
+        """Units that ended in an error."""
+        ...
+
+    @property
+    def missing(self) -> int:
+        """Units that have not been tried."""
+        ...
+
+    @property
+    def overflowed(self) -> int:
+        """Units whose context did not fit the window."""
+        ...
+
+
 class RunTables(Protocol):
-    """A run's tables, stored or in memory (design: *Contract: tables*)."""
+    """A run's tables, stored or in memory. A failed unit has a row in *units* and none elsewhere."""
 
     @property
     def name(self) -> str:
@@ -23,8 +54,18 @@ class RunTables(Protocol):
         ...
 
     @property
-    def manifest(self) -> Mapping[str, object]:
+    def manifest(self) -> Mapping[str, JSON]:
         """Where the run came from: versions, hashes, tokenizer, seeds."""
+        ...
+
+    @property
+    def simulated(self) -> Collection[str]:
+        """The purposes of the calls that a stub answered."""
+        ...
+
+    @property
+    def coverage_by_arm(self) -> Mapping[str, Coverage]:
+        """Units planned, ran, failed and missing by arm."""
         ...
 
     @property
@@ -53,31 +94,33 @@ class RunTables(Protocol):
         ...
 
 
-def finished(table: pd.DataFrame, units: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of a table whose unit finished: a window overflow is a result, a failure is not.
+def measured(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Return a table with these columns as plain floats, what is unknown being NaN."""
+    return table.astype(dict.fromkeys(columns, "float64"))
+
+
+def known_sum(values: pd.Series[float]) -> float:
+    """Return a sum that is missing as soon as one value is."""
+    return float(values.sum(skipna=False))
+
+
+def simulated_note(simulated: Collection[str]) -> str:
+    """Say in words what a stub made of a run's numbers; empty when nothing was simulated.
+
+    A replay keeps the recorded answers, so there only summaries and probe answers can be simulated.
 
     Parameters
     ----------
-    table
-        Any table but *cells*.
-    units
-        The *units* table of the same run.
+    simulated
+        The purposes of the calls that a stub answered.
+
+    Examples
+    --------
+    >>> simulated_note({"summarizer"})
+    'summaries simulated (a stub wrote them)'
     """
-    identity = ["cell", "transcript", "trial"]
-    done = units.loc[units["outcome"] != "failed", identity].drop_duplicates()
-    return table.merge(done, on=identity, how="inner")
-
-
-def simulated_note(calls: pd.DataFrame) -> str:
-    """Say in words what a stub made of a run's numbers; empty when nothing was simulated.
-
-    A replay keeps the recorded answers, so there only the summaries can be simulated.
-    """
-    if "simulated" not in calls or calls.empty:
-        return ""
-    simulated = calls["simulated"].astype("boolean").fillna(value=False)
-    if bool(simulated[calls["purpose"] == "agent"].any()):
+    if "agent" in simulated:
         return "simulated (a stub model answered)"
-    if bool(simulated[calls["purpose"] == "summarizer"].any()):
+    if "summarizer" in simulated:
         return "summaries simulated (a stub wrote them)"
-    return "probe answers simulated (a stub answered)" if bool(simulated.any()) else ""
+    return "probe answers simulated (a stub answered)" if simulated else ""

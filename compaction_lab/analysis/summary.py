@@ -10,7 +10,7 @@ from compaction_lab.analysis.arms import arm_order, baseline_arm
 from compaction_lab.analysis.cost import cost_per_unit
 from compaction_lab.analysis.quality import probe_recall, rubric_per_turn
 from compaction_lab.analysis.reduction import reduction_summary
-from compaction_lab.analysis.run_tables import UNIT, RunTables, finished
+from compaction_lab.analysis.run_tables import UNIT, RunTables, known_sum, measured
 from compaction_lab.analysis.totals import whole_run_saving
 
 KEYS = ["arm", "model", "dataset"]
@@ -27,27 +27,32 @@ HEADLINE = [
 
 
 def _counts(run: RunTables) -> pd.DataFrame:
-    """Planned, ran, failed and missing units; a cell's plan is what any arm of its model, dataset and seed attempted."""
-    units = run.units
+    """Units planned, ran, failed and missing; with several models or datasets, planned is what any arm tried there."""
+    cells = run.cells[["cell", *KEYS, "seed"]]
+    names = ["planned", "ran", "failed", "missing", "overflowed"]
+    if len(cells[["model", "dataset"]].drop_duplicates()) == 1:
+        table = cells[KEYS].drop_duplicates(ignore_index=True)
+        for name in names:
+            table[name] = [int(getattr(run.coverage_by_arm[arm], name)) for arm in table["arm"]]
+        return table
     work = ["model", "dataset", "seed"]
-    attempted = units[UNIT].drop_duplicates().groupby(work, as_index=False).size().rename(columns={"size": "planned"})
-    cells = run.cells[["cell", *KEYS, "seed"]].drop_duplicates().merge(attempted, on=work, how="left")
-    ran = units[units["outcome"] != "failed"].groupby("cell").size()
-    failed = units[units["outcome"] == "failed"].groupby("cell").size()
-    overflowed = units[units["outcome"] == "overflow"].groupby("cell").size()
-    for name, counted in (("ran", ran), ("failed", failed), ("overflowed", overflowed)):
-        cells[name] = cells["cell"].map(counted).fillna(0).astype(int)
-    cells["planned"] = cells["planned"].fillna(0).astype(int)
-    counts = cells.groupby(KEYS, as_index=False)[["planned", "ran", "failed", "overflowed"]].sum()
-    counts["missing"] = counts["planned"] - counts["ran"] - counts["failed"]
-    return counts
+    tried = run.units[UNIT].drop_duplicates().groupby(work, as_index=False).size().rename(columns={"size": "planned"})
+    table = cells.merge(tried, on=work, how="left").fillna({"planned": 0}).astype({"planned": int})
+    outcome = run.units["outcome"]
+    for name, counted in (
+        ("ran", outcome != "failed"),
+        ("failed", outcome == "failed"),
+        ("overflowed", outcome == "overflow"),
+    ):
+        table[name] = table["cell"].map(run.units[counted].groupby("cell").size()).fillna(0).astype(int)
+    table["missing"] = table["planned"] - table["ran"] - table["failed"]
+    return table.groupby(KEYS, as_index=False)[names].sum()
 
 
-def _means(run: RunTables) -> pd.DataFrame:
+def _means(turns: pd.DataFrame) -> pd.DataFrame:
     """Tokens and calls a conversation, and how many transcripts they come from."""
-    turns = finished(run.turns, run.units)
     columns = ["input_tokens", "summarizer_input_tokens", "summarizer_output_tokens", "tool_calls", "model_calls"]
-    sums = turns.groupby(["arm", *UNIT], as_index=False)[columns].sum()
+    sums = measured(turns, columns).groupby(["arm", *UNIT], as_index=False)[columns].agg(known_sum)
     sums["summariser tokens"] = sums["summarizer_input_tokens"] + sums["summarizer_output_tokens"]
     grouped = sums.groupby(KEYS, as_index=False)
     means = grouped[["input_tokens", "summariser tokens", "tool_calls", "model_calls"]].mean()
@@ -77,8 +82,8 @@ def summary_table(run: RunTables) -> pd.DataFrame:
         evidence visible, cost USD, planned, ran, failed, [overflowed,] missing``.
     """
     baseline = baseline_arm(run.cells)
-    table = _counts(run).merge(_means(run), on=KEYS, how="left")
-    turns = finished(run.turns, run.units)
+    table = _counts(run).merge(_means(run.turns), on=KEYS, how="left")
+    turns = run.turns
     if baseline is not None:
         reductions = reduction_summary(turns, baseline).rename(
             columns={
@@ -98,10 +103,10 @@ def summary_table(run: RunTables) -> pd.DataFrame:
     else:
         for column in HEADLINE[:4]:
             table[column] = math.nan
-    probes = finished(run.probes, run.units)
+    probes = run.probes
     rubric = rubric_per_turn(probes).groupby(KEYS, as_index=False).agg(score=("score", "mean"))
     recall = probe_recall(probes)[[*KEYS, "recall", "evidence_visible"]]
-    costs = cost_per_unit(finished(run.calls, run.units)).groupby(KEYS, as_index=False)
+    costs = cost_per_unit(run.calls).groupby(KEYS, as_index=False)
     cost = costs.agg(cost_usd=("cost_usd", lambda spent: spent.mean(skipna=False)))
     for extra in (rubric, recall, cost):
         table = table.merge(extra, on=KEYS, how="left")
@@ -116,7 +121,7 @@ def summary_table(run: RunTables) -> pd.DataFrame:
     table["transcripts"] = table["transcripts"].fillna(0).astype(int)
     order = {arm: place for place, arm in enumerate(arm_order(table["arm"], baseline))}
     table = table.sort_values(["model", "dataset", "arm"], key=lambda column: column.map(lambda v: order.get(v, v)))
-    several = [key for key in ("model", "dataset") if table[key].nunique() > 1]
+    several = [key for key in ("model", "dataset") if len(table[key].unique()) > 1]
     columns = ["transcripts", "input tokens", "summariser tokens", *HEADLINE[:5], "model calls", *HEADLINE[5:]]
     counts = ["planned", "ran", "failed", *(["overflowed"] if table["overflowed"].any() else []), "missing"]
     return table[["arm", *several, *columns, "evidence visible", "cost USD", *counts]].reset_index(drop=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from compaction_lab.analysis.run_tables import CONVERSATION, UNIT
+from compaction_lab.analysis.run_tables import CONVERSATION, UNIT, known_sum, measured
 
 _SUMS = ["input_tokens", "output_tokens", "reasoning_tokens", "summarizer_input_tokens", "summarizer_output_tokens"]
 
@@ -24,7 +24,9 @@ def total_tokens(turns: pd.DataFrame) -> pd.DataFrame:
         ``arm, model, dataset, transcript, agent_input_tokens, agent_output_tokens`` (reasoning included)
         ``, summarizer_tokens`` (read and written) ``, total_tokens, units``.
     """
-    sums = turns.groupby(["arm", *UNIT], sort=True, as_index=False)[_SUMS].sum()
+    # The last call of some recordings has no output; what was never written counts as nothing.
+    known = measured(turns, _SUMS).fillna({"output_tokens": 0.0, "reasoning_tokens": 0.0})
+    sums = known.groupby(["arm", *UNIT], sort=True, as_index=False)[_SUMS].agg(known_sum)
     sums["agent_input_tokens"] = sums["input_tokens"]
     sums["agent_output_tokens"] = sums["output_tokens"] + sums["reasoning_tokens"]
     sums["summarizer_tokens"] = sums["summarizer_input_tokens"] + sums["summarizer_output_tokens"]
@@ -49,17 +51,16 @@ def whole_run_saving(turns: pd.DataFrame, baseline: str) -> pd.DataFrame:
         ``arm, model, dataset, pairs`` (units compared) ``, tokens, baseline_tokens, saving_percent``.
     """
     keys = [*UNIT, "turn"]
+    parts = ["input_tokens", "summarizer_input_tokens", "summarizer_output_tokens"]
     counted = turns[["arm", *keys]].copy()
-    counted["tokens"] = (
-        turns["input_tokens"] + turns["summarizer_input_tokens"].fillna(0) + turns["summarizer_output_tokens"].fillna(0)
-    )
+    counted["tokens"] = measured(turns, parts)[parts].sum(axis=1, skipna=False)
     reference = (
         counted.loc[counted["arm"] == baseline].drop(columns="arm").rename(columns={"tokens": "baseline_tokens"})
     )
     paired = counted.merge(reference, on=keys, how="inner", validate="many_to_one")
     paired["unit"] = paired[["seed", "transcript", "trial"]].astype(str).agg("/".join, axis=1)
     saved = paired.groupby(["arm", "model", "dataset"], sort=True, as_index=False).agg(
-        pairs=("unit", "nunique"), tokens=("tokens", "sum"), baseline_tokens=("baseline_tokens", "sum")
+        pairs=("unit", "nunique"), tokens=("tokens", known_sum), baseline_tokens=("baseline_tokens", known_sum)
     )
     saved["saving_percent"] = 100.0 * (1.0 - saved["tokens"] / saved["baseline_tokens"].replace(0, np.nan))
     return saved

@@ -1,0 +1,235 @@
+"""A run's report as files: figures with the data behind them and where they came from, and tables.
+
+Equal runs give equal bytes: nothing here reads the clock, and image files carry no dates.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+import compaction_lab
+from compaction_lab import analysis
+from compaction_lab.analysis.run_tables import RunTables
+from compaction_lab.conversation.messages import JSON
+from compaction_lab.errors import ConfigurationError, FigureError
+from compaction_lab.report import figures
+from compaction_lab.report.style import Look, figure_style, style_hashes
+from compaction_lab.report.tables import to_csv, to_markdown, to_tex, to_text
+
+FORMATS = ("png", "svg", "pdf")
+
+_NO_DATE: Mapping[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+_FACTS = (
+    "git_revision",
+    "packages",
+    "datasets",
+    "probes",
+    "transcripts",
+    "trials",
+    "tokenizer",
+    "prices",
+    "price_date",
+    "seeds",
+)
+"""What a figure repeats of the manifest; times, commands and machines are not what made the numbers."""
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """A figure of the report: its file name, the frame behind it and the function that draws it."""
+
+    name: str
+    frame: Callable[[RunTables], pd.DataFrame]
+    draw: Callable[[pd.DataFrame, Look], Figure]
+
+
+def _baseline(run: RunTables) -> str:
+    found = analysis.baseline_arm(run.cells)
+    if found is None:
+        message = f"Run {run.name!r}: it has no baseline arm to compare with. Run it without baseline=null."
+        raise FigureError(message)
+    return found
+
+
+def _reduction(run: RunTables) -> pd.DataFrame:
+    return analysis.reduction_per_turn(run.turns, _baseline(run))
+
+
+FIGURES = (
+    FigureSpec(
+        "input_tokens_per_turn", lambda run: analysis.input_tokens_per_turn(run.turns), figures.input_tokens_per_turn
+    ),
+    FigureSpec(
+        "input_tokens_per_call", lambda run: analysis.input_tokens_per_call(run.calls), figures.input_tokens_per_call
+    ),
+    FigureSpec("total_tokens", lambda run: analysis.total_tokens(run.turns), figures.total_tokens),
+    FigureSpec("percent_of_baseline", _reduction, figures.percent_of_baseline),
+    FigureSpec("reduction_vs_baseline", _reduction, figures.reduction_vs_baseline),
+    FigureSpec("cumulative_cost", lambda run: analysis.cumulative_cost(run.calls), figures.cumulative_cost),
+    FigureSpec("rubric_per_turn", lambda run: analysis.rubric_per_turn(run.probes), figures.rubric_per_turn),
+    FigureSpec("probe_recall", lambda run: analysis.probe_recall(run.probes), figures.probe_recall),
+)
+"""Every figure of a report, in its order; a new figure is a line here."""
+
+
+def write_report(run: RunTables, out: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    """Write every figure and table a run supports.
+
+    A figure the run has no data for is left out and ``report.json`` says why.
+
+    Parameters
+    ----------
+    run
+        A run's tables.
+    out
+        Folder to write to: ``figures/NAME.{format,csv,json}``, ``tables/NAME.{md,csv,tex}`` and ``report.json``.
+    formats
+        Of the figures: ``png``, ``svg``, ``pdf``.
+
+    Returns
+    -------
+    list[Path]
+        The files written, figures first.
+
+    Raises
+    ------
+    ConfigurationError
+        When a format is unknown.
+    """
+    unknown = [name for name in formats if name not in FORMATS]
+    if unknown:
+        message = f"report: unknown format {', '.join(unknown)}; expected some of {', '.join(FORMATS)}."
+        raise ConfigurationError(message)
+    drawn, skipped = write_figures(run, out / "figures", formats)
+    tables = write_tables(run, out / "tables")
+    written = [*drawn, *tables]
+    contents = {
+        "run": run.name,
+        "files": [path.relative_to(out).as_posix() for path in written],
+        "left_out": skipped,
+        "simulated": analysis.simulated_note(run.simulated),
+    }
+    return [*written, _write(out / "report.json", _json(contents))]
+
+
+def write_figures(run: RunTables, out: Path, formats: Sequence[str]) -> tuple[list[Path], dict[str, str]]:
+    """Write each figure in each format, its frame as CSV and its provenance as JSON.
+
+    Returns
+    -------
+    tuple[list[Path], dict[str, str]]
+        The files written, and why each figure left out could not be drawn.
+    """
+    look, origin = Look.of(run), provenance(run)
+    written: list[Path] = []
+    skipped: dict[str, str] = {}
+    by_turn = len(run.turns["turn"].unique()) > 1
+    for spec in FIGURES:
+        if by_turn and spec.name == "input_tokens_per_call":
+            continue
+        try:
+            frame = spec.frame(run)
+            figure = spec.draw(frame, look)
+        except FigureError as error:
+            skipped[spec.name] = str(error)
+            continue
+        written += [_write(out / f"{spec.name}.{kind}", image_bytes(figure, kind)) for kind in formats]
+        written.append(_write(out / f"{spec.name}.csv", to_csv(frame).encode()))
+        written.append(_write(out / f"{spec.name}.json", _json({"figure": spec.name, **origin})))
+    return written, skipped
+
+
+def write_tables(run: RunTables, out: Path) -> list[Path]:
+    """Write each table the run supports as Markdown, CSV and LaTeX."""
+    written = []
+    note = analysis.simulated_note(run.simulated)
+    for name, frame in report_tables(run).items():
+        labelled = frame.assign(simulated=note) if note else frame
+        contents = {
+            "md": to_markdown(frame) + (f"\n*{note}*\n" if note else ""),
+            "csv": to_csv(labelled),
+            "tex": (f"% {note}\n" if note else "") + to_tex(frame),
+        }
+        written += [_write(out / f"{name}.{kind}", content.encode()) for kind, content in contents.items()]
+    return written
+
+
+def terminal_table(run: RunTables, width: int = 80) -> str:
+    """Return the headline table as plain text, with what it stands on and whether a stub made it.
+
+    Parameters
+    ----------
+    run
+        A run's tables.
+    width
+        Columns of the terminal.
+    """
+    summary = analysis.summary_table(run)
+    labels = analysis.short_labels(summary["arm"], analysis.baseline_arm(run.cells))
+    counts = [f"{name} {int(summary[name].sum())}" for name in ("planned", "ran", "failed", "missing")]
+    notes = [f"units: {', '.join(counts)}", analysis.simulated_note(run.simulated)]
+    table = analysis.headline_table(summary).replace({"arm": labels})
+    return "\n".join([to_text(table, width), *(note for note in notes if note)]) + "\n"
+
+
+def report_tables(run: RunTables) -> dict[str, pd.DataFrame]:
+    """Return the tables of a run's report by name: headline, summary, beside_article and order_effect."""
+    summary = analysis.summary_table(run)
+    tables = {"headline": analysis.headline_table(summary), "summary": summary}
+    if "laptop_catalog" in set(run.cells["dataset"]):
+        tables["beside_article"] = analysis.beside_article(summary)
+    effects = [
+        analysis.order_effect(run, *pair).assign(arms=" / ".join(pair)) for pair in analysis.hybrid_orders(run.cells)
+    ]
+    if effects:
+        tables["order_effect"] = pd.concat(effects, ignore_index=True)
+    return tables
+
+
+def provenance(run: RunTables) -> dict[str, JSON]:
+    """Return where a run's figures came from: its cells, what its manifest says of them, versions and style."""
+    cells = run.cells[["cell", "arm", "model", "dataset", "seed"]].astype({"seed": int})
+    rows: list[JSON] = [{str(name): value for name, value in row.items()} for row in cells.to_dict("records")]
+    styles: dict[str, JSON] = dict(style_hashes())
+    return {
+        "run": run.name,
+        "simulated": analysis.simulated_note(run.simulated),
+        "cells": rows,
+        "manifest": {fact: run.manifest[fact] for fact in _FACTS if fact in run.manifest},
+        "versions": {
+            "compaction-lab": compaction_lab.__version__,
+            "matplotlib": mpl.__version__,
+            "numpy": np.__version__,
+            "pandas": pd.__version__,
+            "python": platform.python_version(),
+        },
+        "style": styles,
+    }
+
+
+def image_bytes(figure: Figure, kind: str) -> bytes:
+    """Return a figure as an image file that carries no date; ``kind`` is ``png``, ``svg`` or ``pdf``."""
+    buffer = io.BytesIO()
+    with figure_style():
+        figure.savefig(buffer, format=kind, metadata=_NO_DATE[kind])
+    return buffer.getvalue()
+
+
+def _json(value: Mapping[str, object]) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def _write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path

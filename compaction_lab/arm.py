@@ -158,6 +158,19 @@ class ArmRun:
             kept.last = shown = after
         return shown
 
+    def fork(self, log: Log) -> ArmRun:
+        """Return an independent arm in the same state on another log, which begins with the same messages."""
+        fork = ArmRun(log, self.slots, self.tools, self.window_tokens)
+        moved: dict[int, Context] = {}
+
+        def move(context: Context) -> Context:
+            return moved.setdefault(id(context), context.on(log))
+
+        fork.stored = move(self.stored)
+        fork._turn = None if self._turn is None else move(self._turn)
+        fork._kept = [_Kept(kept.memory, None if kept.last is None else move(kept.last)) for kept in self._kept]
+        return fork
+
     def _advance(self, stop: int) -> Context:
         """Append new messages to the history; whoever's last result was just that history keeps sharing it."""
         old = self.stored if self._turn is None else self._turn

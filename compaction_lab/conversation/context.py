@@ -146,6 +146,21 @@ class Context:
             high = bisect_left(block.keys, key)
             yield from map(Placed, reversed(block.keys[:high]), reversed(block.messages[:high]))
 
+    def tokens_before(self, key: Key, counter: Counter) -> int:
+        """Return the tokens of what is visible before ``key``."""
+        at = max(0, bisect_right(self.blocks, key, key=_first_key) - 1)
+        total = sum(block.tokens(counter) for block in self.blocks[:at])
+        if at < len(self.blocks):
+            block = self.blocks[at]
+            total += sum(map(counter.message, block.messages[: bisect_left(block.keys, key)]))
+        return total
+
+    def on(self, log: Log) -> Context:
+        """Return this context on another log that begins with the same ``stop`` messages."""
+        context = self._with(self.blocks, self.stop, self.size, dict(self._sums))
+        context.log = log
+        return context
+
     def advance(self, stop: int) -> Context:
         """Return this context with the log's messages up to ``stop`` appended, unedited."""
         if stop == self.stop:

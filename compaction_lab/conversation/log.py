@@ -63,6 +63,10 @@ class Log:
     def __len__(self) -> int:
         return len(self.messages)
 
+    def prefix(self, stop: int) -> Log:
+        """Return a log of its own that begins with the first ``stop`` messages."""
+        return Log(self.messages[:stop])
+
     def append(self, message: Message) -> int:
         """Add one message, number it, and return its index."""
         index = len(self.messages)

@@ -1,0 +1,287 @@
+"""The loop: one conversation through one arm, recorded (answers are kept) or live (a model answers, tools run)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from compaction_lab.arm import ArmRun, Occurring, Slot, occasions
+from compaction_lab.conversation.context import Context
+from compaction_lab.conversation.log import Log
+from compaction_lab.conversation.messages import Message, Text, user
+from compaction_lab.conversation.transcript import Probe, Transcript
+from compaction_lab.errors import ModelError, SummarizerMissing
+from compaction_lab.models.base import Model, ModelReply, ModelRequest
+from compaction_lab.quality.evidence import locate
+from compaction_lab.quality.judges import Judge, subspan
+from compaction_lab.recording import Accounts, Recorder
+from compaction_lab.records import UnitResult
+from compaction_lab.scenarios.base import LiveTool, Scenario
+from compaction_lab.strategies.base import Occasion
+
+MAX_STEPS_PER_TURN = 12
+"""Model calls after which a live turn is given up, so that a model that only calls tools cannot run for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who plays which part in a unit.
+
+    Parameters
+    ----------
+    slots
+        The arm's strategies in order.
+    summarizer
+        Answers the strategies' requests; ``None`` makes a request an error.
+    reader
+        Answers probes, tools off; ``None`` leaves probes unasked.
+    judge, judge_name
+        Scores the reader's answers.
+    seed
+        Passed to every model.
+    """
+
+    slots: tuple[Slot, ...]
+    summarizer: Model | None = None
+    reader: Model | None = None
+    judge: Judge = subspan
+    judge_name: str = "subspan"
+    summaries_block: bool = True
+    window_tokens: int | None = None
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class _Unit:
+    """One unit under way: the log, the arm's state, and the recorder that writes what happens."""
+
+    log: Log
+    cast: Cast
+    recorder: Recorder
+    arm: ArmRun = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Set up the arm."""
+        self.arm = ArmRun(self.log, self.cast.slots, self.recorder.tools, self.cast.window_tokens)
+
+    def occur(self, occasion: Occasion, stop: int, turn: int, now_s: float | None = None) -> Context:
+        """Let the strategies act, answering and recording what they ask of the summarizer."""
+        occurring = self.arm.occasion(occasion, stop, now_s=now_s)
+        context = _answered(occurring, lambda request: self._summarize(request, turn, before_call=occasion == "before_call"))
+        self.recorder.firings(turn, stop, self.arm, before_call=occasion in ("before_call", "before_turn"))
+        return context
+
+    def _summarize(self, request: ModelRequest, turn: int, *, before_call: bool) -> ModelReply:
+        summarizer = self.cast.summarizer
+        reply = _summary(summarizer, request, self.cast.seed)
+        assert summarizer is not None
+        self.recorder.request(
+            turn, request, reply, model=summarizer.name, simulated=summarizer.simulated, before_call=before_call
+        )
+        return reply
+
+    def ask(self, probe: Probe, stop: int, turn: int) -> None:
+        """Ask one probe, tools off, on a fork that leaves no trace in the arm."""
+        reader = self.cast.reader
+        if reader is None:
+            return
+        fork = self.log.prefix(stop)
+        fork.append(user(probe.question))
+        occurring = self.arm.fork(fork).occasion("before_call", stop + 1)
+        sent = _answered(occurring, lambda request: _summary(self.cast.summarizer, request, self.cast.seed)).messages
+        request = ModelRequest(sent, "probe", (), seed=self.cast.seed)
+        reply = reader(request)
+        if reply.error:
+            raise ModelError(f"reader {reader.name}: {reply.error}")
+        self.recorder.request(turn, request, reply, model=reader.name, simulated=reader.simulated, before_call=False)
+        self.recorder.result.probes.append(
+            {
+                "turn": turn,
+                "probe": probe.id,
+                "kind": probe.kind,
+                **locate(probe, sent[:-1], self.log, stop, self.recorder.accounts.counter),
+                "answer": reply.text,
+                "gold": list(probe.gold),
+                "score": self.cast.judge(reply.text, probe.gold),
+                "judge": self.cast.judge_name,
+                "reader": reader.name,
+            }
+        )
+
+
+def replay_recorded(transcript: Transcript, cast: Cast, accounts: Accounts, model: str = "recorded") -> UnitResult:
+    """Send a recorded conversation through an arm: what would have been sent, and what it would have cost.
+
+    Parameters
+    ----------
+    transcript
+        The conversation; its assistant messages are kept as they are.
+    cast, accounts
+        The arm with its summarizer and reader, and how calls are counted and priced.
+    model
+        Name of the model whose calls these are.
+    """
+    log = Log(transcript.messages)
+    recorder = Recorder(accounts, transcript.tools, summaries_block=cast.summaries_block)
+    unit = _Unit(log, cast, recorder)
+    probes = sorted(transcript.probes, key=lambda probe: _asked_at(probe, log))
+    asked = 0
+    for occasion, stop, turn in occasions(log):
+        while asked < len(probes) and _asked_at(probes[asked], log) < stop:
+            unit.ask(probes[asked], _asked_at(probes[asked], log), log.turn_at(_asked_at(probes[asked], log)))
+            asked += 1
+        now_s = _time_of(log.messages, stop)
+        before = unit.arm.stored.advance(stop).tokens(accounts.counter) if occasion == "before_call" else 0
+        sent = unit.occur(occasion, stop, turn, now_s)
+        if occasion == "before_call":
+            recorder.agent_call(
+                turn,
+                stop,
+                before,
+                sent,
+                tuple(_answer(log.messages, stop)),
+                compacted=any(firing.changed for firing in unit.arm.firings),
+                model=model,
+                simulated=False,
+                now_s=now_s,
+                strategy_s=unit.arm.strategy_s,
+            )
+    for probe in probes[asked:]:
+        stop = _asked_at(probe, log)
+        unit.ask(probe, stop, log.turn_at(stop))
+    recorder.log(log.messages)
+    return recorder.result
+
+
+def run_live(scenario: Scenario, model: Model, cast: Cast, accounts: Accounts) -> UnitResult:
+    """Let a model live through a scenario: the user's turns are fixed, the model answers, tools really run.
+
+    Raises
+    ------
+    ModelError
+        The model failed, or did not end a turn within ``MAX_STEPS_PER_TURN`` calls.
+    """
+    log = Log(scenario.opening)
+    definitions = tuple(tool.definition for tool in scenario.tools)
+    tools = {tool.definition.name: tool for tool in scenario.tools}
+    recorder = Recorder(accounts, definitions, summaries_block=cast.summaries_block)
+    unit = _Unit(log, cast, recorder)
+    for number, turn in enumerate(scenario.turns, start=1):
+        log.append(user(turn.user))
+        unit.occur("before_turn", len(log), number)
+        answer = _live_turn(unit, model, tools, number)
+        if turn.judge is not None:
+            judged = turn.judge(answer)
+            recorder.result.probes.append(
+                {
+                    "turn": number,
+                    "probe": f"turn-{number}",
+                    "kind": "rubric",
+                    "position": None,
+                    "age_turns": None,
+                    "age_tokens": None,
+                    "evidence_visible": None,
+                    "answer": answer,
+                    "gold": [*(f"missing: {fact}" for fact in judged.missing), *(f"wrong: {fact}" for fact in judged.wrong),
+                             *(f"invented: {fact}" for fact in judged.invented)],
+                    "score": judged.score,
+                    "judge": "rubric",
+                    "reader": model.name,
+                }
+            )
+        unit.occur("after_turn", len(log), number)
+        for probe in scenario.probes.get(number, ()):
+            unit.ask(probe, len(log), number)
+    recorder.log(log.messages)
+    return recorder.result
+
+
+def _live_turn(unit: _Unit, model: Model, tools: dict[str, LiveTool], number: int) -> str:
+    """Call the model until it answers without calling a tool; return the texts it wrote in this turn."""
+    log, recorder = unit.log, unit.recorder
+    said = []
+    for _ in range(MAX_STEPS_PER_TURN):
+        stop = len(log)
+        before = unit.arm.stored.advance(stop).tokens(recorder.accounts.counter)
+        sent = unit.occur("before_call", stop, number)
+        reply = model(ModelRequest(sent.messages, "agent", recorder.tools, seed=unit.cast.seed))
+        if reply.error:
+            raise ModelError(f"turn {number}: model {model.name}: {reply.error}")
+        message = Message(
+            "assistant", (Text(reply.text),) if reply.text else (), reply.calls, source="generated", usage=reply.usage
+        )
+        recorder.agent_call(
+            number,
+            stop,
+            before,
+            sent,
+            (message,),
+            compacted=any(firing.changed for firing in unit.arm.firings),
+            model=model.name,
+            simulated=model.simulated,
+            reply=reply,
+            strategy_s=unit.arm.strategy_s,
+        )
+        log.append(message)
+        said.append(reply.text)
+        if not reply.calls:
+            return "\n".join(filter(None, said))
+        for call in reply.calls:
+            text, failed = _run_tool(tools.get(call.name), call.arguments)
+            result = Message("tool", (Text(text),), call_id=call.id, name=call.name, is_error=failed, source="generated")
+            log.append(result)
+    raise ModelError(f"turn {number}: model {model.name} made {MAX_STEPS_PER_TURN} calls without ending the turn")
+
+
+def _run_tool(tool: LiveTool | None, arguments: str) -> tuple[str, bool]:
+    """Run a tool as an agent's loop does: whatever the model got wrong comes back to it as an error result."""
+    if tool is None:
+        return "error: there is no such tool", True
+    try:
+        values = json.loads(arguments or "{}")
+    except ValueError:
+        values = None
+    if not isinstance(values, dict):
+        return "error: the arguments are not a JSON object", True
+    return tool.run(values), False
+
+
+def _answered(occurring: Occurring, answer: Callable[[ModelRequest], ModelReply]) -> Context:
+    """Run an occasion to its end, answering what strategies ask."""
+    try:
+        requests = next(occurring)
+        while True:
+            requests = occurring.send(tuple(map(answer, requests)))
+    except StopIteration as end:
+        context: Context = end.value
+        return context
+
+
+def _summary(summarizer: Model | None, request: ModelRequest, seed: int) -> ModelReply:
+    if summarizer is None:
+        msg = "the strategy asks for a summary and no summarizer was given; give summarizer=stub, a model or a callable"
+        raise SummarizerMissing(msg)
+    return summarizer(ModelRequest(request.messages, request.purpose, request.tools, request.max_output_tokens, seed))
+
+
+def _answer(messages: Sequence[Message], stop: int) -> Iterator[Message]:
+    """Yield the recorded answer to the call at ``stop``: its assistant message and those of the same response."""
+    for at in range(stop, len(messages)):
+        message = messages[at]
+        same = at == stop or (message.response_id and message.response_id == messages[stop].response_id)
+        if message.role != "assistant" or not same:
+            return
+        yield message
+
+
+def _asked_at(probe: Probe, log: Log) -> int:
+    return len(log) if probe.after_message is None else min(probe.after_message, len(log))
+
+
+def _time_of(messages: Sequence[Message], stop: int) -> float | None:
+    """Return the latest recorded time before a call, in seconds since the epoch."""
+    for at in range(min(stop, len(messages) - 1), max(stop - 8, -1), -1):
+        if messages[at].timestamp_s is not None:
+            return messages[at].timestamp_s
+    return None

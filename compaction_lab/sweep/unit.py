@@ -1,0 +1,207 @@
+"""From a cell's configuration to one finished unit: builds what takes part, runs it, and returns its rows.
+
+Datasets and models are built once per process and shared by all cells, so text is tokenised once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from compaction_lab.accounting.cache_policy import cache_policy
+from compaction_lab.accounting.latency import LatencyModel
+from compaction_lab.accounting.prices import Price, price_model
+from compaction_lab.arm import Slot
+from compaction_lab.conf_path import datasets_directory
+from compaction_lab.configuration import configuration_files
+from compaction_lab.conversation.messages import JSON, ToolDefinition
+from compaction_lab.conversation.tokens import TokenCounter, tokenizer
+from compaction_lab.conversation.transcript import Transcript
+from compaction_lab.errors import ConfigurationError
+from compaction_lab.importers import load_transcripts
+from compaction_lab.importers.lab import transcript_line
+from compaction_lab.models.base import Model
+from compaction_lab.models.registry import SEMANTICS as MODEL_SEMANTICS
+from compaction_lab.models.registry import build_model
+from compaction_lab.quality.judges import SEMANTICS as JUDGE_SEMANTICS
+from compaction_lab.quality.judges import judge
+from compaction_lab.recording import Accounts
+from compaction_lab.records import Cell, UnitResult
+from compaction_lab.replay import Cast, replay_recorded, run_live
+from compaction_lab.scenarios.base import Scenario
+from compaction_lab.scenarios.registry import SEMANTICS as SCENARIO_SEMANTICS
+from compaction_lab.scenarios.registry import scenarios
+from compaction_lab.strategies.registry import PlacedStrategy, build
+
+Config = Mapping[str, JSON]
+
+
+@cache
+def counter(name: str) -> TokenCounter:
+    """Return the counting rule of a tokenizer, one object per process."""
+    return TokenCounter(tokenizer(name))
+
+
+def run_unit(cell: Cell, transcript_id: str, trial: int) -> UnitResult:
+    """Run one unit.
+
+    Raises
+    ------
+    CompactionLabError
+        The configuration cannot be honoured, a model failed, or a strategy broke the rules.
+    """
+    config = cell.config
+    accounts = _accounts(config, recorded_bill=cell.arm == config.get("baseline_arm"))
+    live = config["mode"] == "live"
+    dataset = _node(config, "dataset")
+    seed = unit_seed(cell, transcript_id, trial)
+    if live:
+        scenario = _scenarios(_text(dataset))[transcript_id]
+        model = build_model(_node(config, "model"))
+        if model is None:
+            msg = "mode=live needs a model that answers; give model=stub_shop or another one (compaction-lab options model)"
+            raise ConfigurationError(msg)
+        tools = tuple(tool.definition for tool in scenario.tools)
+        return run_live(scenario, model, _cast(config, tools, accounts, model, seed), accounts)
+    transcript = _transcripts(_text(dataset))[transcript_id]
+    return replay_recorded(transcript, _cast(config, transcript.tools, accounts, None, seed), accounts, cell.model)
+
+
+def transcript_ids(cell: Cell) -> list[str]:
+    """Return the ids of the transcripts of a cell's dataset, in order."""
+    dataset = _node(cell.config, "dataset")
+    return list(_scenarios(_text(dataset)) if dataset["kind"] == "scenario" else _transcripts(_text(dataset)))
+
+
+def identity(config: Config) -> JSON:
+    """Return what a configuration stands for beyond its own text: content hashes and semantics versions."""
+    strategies = [
+        _strategy(_text(cast("Config", config[key]))).semantics
+        for key in ("strategy", "after_strategy")
+        if config.get(key) is not None
+    ]
+    return {
+        "dataset": _content_hash(_text(_node(config, "dataset"))),
+        "strategy": cast("JSON", strategies),
+        "judge": JUDGE_SEMANTICS,
+        "model": MODEL_SEMANTICS,
+        "scenario": SCENARIO_SEMANTICS,
+    }
+
+
+def unit_seed(cell: Cell, transcript_id: str, trial: int) -> int:
+    """Return the seed of a unit: from the run's seed, what is asked and the trial, never from the arm.
+
+    Arms of one pairing share it, so that what differs between them is the strategy.
+    """
+    text = json.dumps([cell.seed, cell.model, cell.dataset, transcript_id, trial])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+
+
+def _cast(config: Config, tools: tuple[ToolDefinition, ...], accounts: Accounts, agent: Model | None, seed: int) -> Cast:
+    summarizer = config.get("summarizer")
+    blocks = True
+    model: Model | None = None
+    if isinstance(summarizer, Mapping):
+        blocks = bool(summarizer.get("blocking", True))
+        model = build_model(summarizer, role="summarizer")
+    reader = config.get("reader")
+    judging = config.get("judge")
+    kind = str(judging["kind"]) if isinstance(judging, Mapping) else "subspan"
+    return Cast(
+        tuple(_slots(config, tools, accounts)),
+        model,
+        build_model(reader, role="reader", agent=agent) if isinstance(reader, Mapping) else None,
+        judge(kind),
+        kind,
+        blocks,
+        _window(config),
+        seed,
+    )
+
+
+def _slots(config: Config, tools: tuple[ToolDefinition, ...], accounts: Accounts) -> list[Slot]:
+    slots = []
+    for key in ("strategy", "after_strategy"):
+        node = config.get(key)
+        if node is None:
+            continue
+        placed = _strategy(_text(cast("Config", node)))
+        rule = accounts.counter if placed.tokenizer is None else counter(placed.tokenizer)
+        overhead = rule.tools(tools) + rule.request_overhead
+        slots.append(Slot(placed.run, placed.when, placed.history, rule, overhead))
+    return slots
+
+
+def _accounts(config: Config, *, recorded_bill: bool) -> Accounts:
+    pricing = config.get("pricing")
+    model = str(pricing.get("model")) if isinstance(pricing, Mapping) and pricing.get("model") else ""
+    policy = config.get("cache_policy")
+    if isinstance(policy, str):
+        policy = configuration_files().read("cache_policy", policy)
+    return Accounts(
+        counter(str(config.get("tokenizer") or "o200k_base")),
+        _price(_text(cast("Config", pricing))) if model else None,
+        cache_policy(cast("Config | None", policy), model),
+        LatencyModel(),
+        recorded_bill,
+    )
+
+
+@cache
+def _price(pricing: str) -> Price | None:
+    node = json.loads(pricing)
+    return price_model(node["model"], overrides={node["model"]: node["overrides"]} if node.get("overrides") else None)
+
+
+def _window(config: Config) -> int | None:
+    window = config.get("window")
+    if isinstance(window, int):
+        return window
+    pricing = config.get("pricing")
+    price = _price(_text(pricing)) if isinstance(pricing, Mapping) and pricing.get("model") else None
+    return price.context_window if price is not None else None
+
+
+@cache
+def _strategy(node: str) -> PlacedStrategy:
+    return build(json.loads(node))
+
+
+@cache
+def _scenarios(dataset: str) -> dict[str, Scenario]:
+    return {scenario.id: scenario for scenario in scenarios(json.loads(dataset))}
+
+
+@cache
+def _transcripts(dataset: str) -> dict[str, Transcript]:
+    node = json.loads(dataset)
+    path = Path(node["path"]) if node.get("path") else datasets_directory() / node["file"]
+    loaded = load_transcripts(path, format=node.get("format"), on_error=node.get("on_error") or "stop")
+    return {transcript.id: transcript for transcript in loaded}
+
+
+@cache
+def _content_hash(dataset: str) -> str:
+    if json.loads(dataset)["kind"] == "scenario":
+        return ""
+    digest = hashlib.sha256()
+    for transcript in _transcripts(dataset).values():
+        digest.update(transcript_line(transcript))
+    return digest.hexdigest()
+
+
+def _node(config: Config, key: str) -> Config:
+    node = config.get(key)
+    if not isinstance(node, Mapping):
+        msg = f"{key}={node!r}; expected one of the options that 'compaction-lab options {key}' lists"
+        raise ConfigurationError(msg)
+    return node
+
+
+def _text(node: Config) -> str:
+    return json.dumps(node, sort_keys=True)

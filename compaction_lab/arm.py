@@ -158,6 +158,17 @@ class ArmRun:
             kept.last = shown = after
         return shown
 
+    def resume(self, stored: Context, memory: object, last: Context) -> None:
+        """Take up an earlier arm's work: its stored history, and the only strategy's memory and last result."""
+        self.stored = stored
+        (kept,) = self._kept
+        kept.memory = memory
+        kept.last = last
+
+    def remembered(self, slot: int) -> object:
+        """Return the memory of the strategy in a slot."""
+        return self._kept[slot].memory
+
     def fork(self, log: Log) -> ArmRun:
         """Return an independent arm in the same state on another log, which begins with the same messages."""
         fork = ArmRun(log, self.slots, self.tools, self.window_tokens)

@@ -101,6 +101,14 @@ class Context:
             grown = self.advance(stop)
             self.stop, self.size, self.blocks = stop, grown.size, grown.blocks
 
+    @classmethod
+    def of(cls, log: Log, stop: int, entries: Iterable[Placed]) -> Context:
+        """Return the context in which exactly ``entries`` are visible, given in order of their keys."""
+        visible = tuple(entries)
+        pieces = [visible[at : at + BLOCK_SIZE] for at in range(0, len(visible), BLOCK_SIZE)]
+        blocks = tuple(Block(tuple(e.key for e in piece), tuple(e.message for e in piece)) for piece in pieces)
+        return cls(log)._with(blocks, stop, len(visible), {})
+
     def __len__(self) -> int:
         return self.size
 

@@ -9,8 +9,10 @@ from typing import Literal, NamedTuple
 from compaction_lab.conversation.context import Context, Key, Placed
 from compaction_lab.conversation.log import Log, Unit
 from compaction_lab.strategies.base import Situation, start
+from compaction_lab.strategies.memory import remembered
 
 
+@remembered
 class Aged(NamedTuple):
     """Memory of a strategy that acts behind a moving boundary: where it was, and what it had to spare behind it."""
 

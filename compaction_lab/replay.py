@@ -5,20 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from compaction_lab.arm import ArmRun, Occurring, Slot, occasions
 from compaction_lab.conversation.context import Context
 from compaction_lab.conversation.log import Log
-from compaction_lab.conversation.messages import Message, Text, user
+from compaction_lab.conversation.messages import JSON, Message, Text, user
+from compaction_lab.conversation.tokens import TokenCounter
+from compaction_lab.conversation.tokens import tokenizer as find_tokenizer
 from compaction_lab.conversation.transcript import Probe, Transcript
 from compaction_lab.errors import ModelError, SummarizerMissing
 from compaction_lab.models.base import Model, ModelReply, ModelRequest
 from compaction_lab.quality.evidence import locate
 from compaction_lab.quality.judges import Judge, subspan
 from compaction_lab.recording import Accounts, Recorder
-from compaction_lab.records import UnitResult
+from compaction_lab.records import Cell, UnitResult
 from compaction_lab.scenarios.base import LiveTool, Scenario
 from compaction_lab.strategies.base import Occasion
+
+if TYPE_CHECKING:
+    from compaction_lab.strategies.registry import PlacedStrategy
+    from compaction_lab.sweep.loading import Run
 
 MAX_STEPS_PER_TURN = 12
 """Model calls after which a live turn is given up, so that a model that only calls tools cannot run for ever."""
@@ -285,3 +292,55 @@ def _time_of(messages: Sequence[Message], stop: int) -> float | None:
         if messages[at].timestamp_s is not None:
             return messages[at].timestamp_s
     return None
+
+
+def replay(
+    transcript: Transcript,
+    s: PlacedStrategy,
+    tokenizer: str = "o200k_base",
+    *,
+    priced_as: str | None = None,
+    summarizer: Model | None = None,
+    reader: Model | None = None,
+) -> Run:
+    """Replay one transcript through one strategy, beside the uncompacted baseline; nothing is written to disk.
+
+    Parameters
+    ----------
+    transcript
+        From :func:`compaction_lab.load_transcripts`.
+    s
+        From :func:`compaction_lab.strategy`.
+    tokenizer
+        Counting rule of the tables, and of the strategy unless it has its own.
+    priced_as
+        Name of the model to price the calls as; without it costs are missing.
+    summarizer, reader
+        Who writes summaries and answers probes; the deterministic stubs when not given.
+
+    Returns
+    -------
+    Run
+        Two arms, ``none`` and the strategy's name, with the tables that :func:`compaction_lab.load_run` gives.
+    """
+    from compaction_lab.accounting.prices import price_model
+    from compaction_lab.models.registry import build_model
+    from compaction_lab.strategies.registry import strategy
+    from compaction_lab.sweep.loading import Run
+
+    counter = TokenCounter(find_tokenizer(tokenizer))
+    price = None if priced_as is None else price_model(priced_as)
+    summarizer = summarizer or build_model({"kind": "stub"}, role="summarizer")
+    reader = reader or build_model({"kind": "stub"}, role="reader")
+    arms = {"none": strategy("none")} | {s.name: s}
+    cells, results = [], {}
+    for label, placed in arms.items():
+        rule = counter if placed.tokenizer is None else TokenCounter(find_tokenizer(placed.tokenizer))
+        overhead = rule.tools(transcript.tools) + rule.request_overhead
+        slot = Slot(placed.run, placed.when, placed.history, rule, overhead)
+        accounts = Accounts(counter, price, recorded_bill=label == "none")
+        config: dict[str, JSON] = {"strategy": {"preset": label, **placed.parameters}, "baseline_arm": "none"}
+        cell = Cell(label, label, "recorded", transcript.id, 0, config)
+        cells.append(cell)
+        results[label, transcript.id, 0] = replay_recorded(transcript, Cast((slot,), summarizer, reader), accounts)
+    return Run.from_results(cells, results)

@@ -1,0 +1,132 @@
+"""The context of any recorded call, rebuilt from a run's messages and edits, and shown as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import cast
+
+from compaction_lab.arm import ArmRun, Playback, Slot, occasions
+from compaction_lab.conversation.context import Context, Edit, EditKind, Key, Placed
+from compaction_lab.conversation.log import Log
+from compaction_lab.conversation.messages import JSON, Message
+from compaction_lab.errors import StoreError
+from compaction_lab.importers.lab import message_from_lab
+from compaction_lab.records import Row
+from compaction_lab.strategies.base import Compaction, History, Occasion
+from compaction_lab.strategies.summarization import rendered
+from compaction_lab.sweep.loading import Run
+from compaction_lab.sweep.store import Unit
+
+
+class _Uncounted:
+    """Counts nothing: playing edits back decides nothing."""
+
+    def message(self, message: Message) -> int:  # noqa: ARG002 - the protocol's shape
+        return 0
+
+
+def rebuilt(run: Run, unit: Unit, call: int) -> tuple[Context, Context]:
+    """Return the stored history before one agent call, and the context that was sent with it.
+
+    Parameters
+    ----------
+    run, unit
+        A run, and a unit of it: cell key, transcript id, trial.
+    call
+        Number of the agent call, from 1.
+
+    Raises
+    ------
+    StoreError
+        The unit made no such call.
+    """
+    messages: dict[str, Message] = {}
+
+    def message(digest: str) -> Message:
+        if digest not in messages:
+            messages[digest] = message_from_lab(run.messages[digest])
+        return messages[digest]
+
+    log = Log(message(digest) for digest in run.log(unit))
+    slots = _slots(run.unit_rows_of("compactions", unit), message)
+    arm = ArmRun(log, tuple(slots))
+    number = 0
+    for occasion, stop, _ in occasions(log):
+        before = arm.stored.advance(stop)
+        after = _played(arm, occasion, stop)
+        number += occasion == "before_call"
+        if occasion == "before_call" and number == call:
+            return before, after
+    msg = f"{run.name}: unit {'/'.join(map(str, unit))} has no call {call}; it made {number} agent calls (1 to {number})"
+    raise StoreError(msg)
+
+
+def context_text(run: Run, unit: Unit, call: int) -> tuple[str, str]:
+    """Return what was stored before a call and what was sent with it, as text for a terminal.
+
+    Raises
+    ------
+    StoreError
+        The unit made no such call.
+    """
+    before, after = rebuilt(run, unit, call)
+    return as_text(before), as_text(after)
+
+
+def as_text(context: Context) -> str:
+    """Return a context as text, a heading and the content for each message; control characters are made visible."""
+    return "\n".join(_lines(placed) for placed in context.entries())
+
+
+def _lines(placed: Placed) -> str:
+    index, rank = placed.key
+    message = placed.message
+    origin = "" if message.source in ("recorded", "generated") else f" ({message.source})"
+    place = f"{index}" if rank == 0 else f"{index}+{rank}"
+    return f"[{place}] {message.role}{origin}\n{_printable(rendered(message))}\n"
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char in "\n\t" or char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+
+
+def _played(arm: ArmRun, occasion: Occasion, stop: int) -> Context:
+    try:
+        next(arm.occasion(occasion, stop))
+    except StopIteration as end:
+        context: Context = end.value
+        return context
+    msg = "a recorded compaction asked for a model; only edits can be played back"
+    raise StoreError(msg)
+
+
+def _slots(rows: list[Row], message: Callable[[str], Message]) -> list[Slot]:
+    recorded: dict[int, dict[tuple[Occasion, int], Compaction]] = {}
+    placements: dict[int, tuple[Occasion, History]] = {}
+    for row in rows:
+        number = cast("int", row["slot"])
+        when, stop = cast("Occasion", row["when"]), cast("int", row["stop"])
+        edits = tuple(_edit(cast("Mapping[str, JSON]", edit), message) for edit in cast("list[JSON]", row["edits"]))
+        base = "last" if row["base"] == "last" else "history"
+        recorded.setdefault(number, {})[when, stop] = Compaction(edits, (), base)
+        if when not in ("overflow", "requested") or number not in placements:
+            placements[number] = (when, cast("History", row["history"]))
+    uncounted = _Uncounted()
+    return [
+        Slot(Playback(recorded.get(number, {})), *placements.get(number, ("before_call", "view")), uncounted)
+        for number in range(max(recorded, default=-1) + 1)
+    ]
+
+
+def _edit(row: Mapping[str, JSON], message: Callable[[str], Message]) -> Edit:
+    new = row["new"]
+    placed = None
+    if isinstance(new, Mapping):
+        placed = Placed(_key(new["key"]), message(cast("str", new["sha256"])))
+    keys = tuple(_key(key) for key in cast("list[JSON]", row["keys"]))
+    return Edit(cast("EditKind", row["kind"]), keys, placed)
+
+
+def _key(value: JSON) -> Key:
+    index, rank = cast("list[int]", value)
+    return index, rank

@@ -1,0 +1,89 @@
+"""``compare``: paired differences to the baseline arm."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from typing import TYPE_CHECKING
+
+from compaction_lab.commands.arguments import Parser, add_json, verb
+from compaction_lab.commands.text import WIDTH, fraction, known, text_table, whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+METRICS = ("total_input_tokens", "cost_usd", "score")
+MANY = 1000
+"""From here on numbers are written whole."""
+
+EXAMPLES = """\
+  compaction-lab compare laptop_catalog
+  compaction-lab compare laptop_catalog --metric cost_usd --metric score
+  compaction-lab compare monday friday --baseline "sliding_window keep_last=8"
+"""
+TEXT = "Every difference is paired: only transcripts that both arms finished count, and the table says how many did."
+
+
+def register(verbs: argparse._SubParsersAction[Parser]) -> None:
+    """Add the verb."""
+    parser = verb(verbs, "compare", "paired differences with intervals, on matched transcripts only", TEXT, EXAMPLES)
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="names in experiments/, or run folders")
+    parser.add_argument("--baseline", metavar="ARM", help="the arm to compare with (default: the run's baseline)")
+    parser.add_argument(
+        "--metric",
+        action="append",
+        metavar="NAME",
+        help=f"a column of units, or one that is made of them (repeatable; default: {', '.join(METRICS)})",
+    )
+    add_json(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print a table for each metric."""
+    import compaction_lab as lab
+
+    runs = [lab.load_run(name) for name in args.runs]
+    tables = {metric: lab.compare(runs, metric=metric, baseline=args.baseline) for metric in args.metric or METRICS}
+    if args.json:
+        print(
+            json.dumps(
+                {metric: json.loads(table.to_json(orient="records")) for metric, table in tables.items()}, indent=2
+            )
+        )
+        return 0
+    print("\n\n".join(_text(metric, table) for metric, table in tables.items()))
+    for arm, coverage in next(iter(tables.values())).attrs.get("coverage", {}).items():
+        print(f"{arm}: {coverage}")
+    return 0
+
+
+def _text(metric: str, table: pd.DataFrame) -> str:
+    """Return one metric's table, and beneath it what is to be said about its arms."""
+    rows = table.to_dict("records")
+    head = ["arm", "n", "mean", "baseline", "difference", "%", "95 % interval", "p"]
+    body = [
+        [
+            str(row["arm"]),
+            whole(row["n_transcripts"]),
+            *(_number(row[name]) for name in ("mean_arm", "mean_baseline", "difference")),
+            fraction(row["percent"], 1),
+            f"{_number(row['ci_low'])}..{_number(row['ci_high'])}" if known(row["ci_low"]) else "-",
+            fraction(row["p_holm"], 3),
+        ]
+        for row in rows
+    ]
+    arms_by_note: dict[str, list[str]] = {}
+    for row in rows:
+        if isinstance(note := row["note"], str) and note:
+            arms_by_note.setdefault(note, []).append(str(row["arm"]))
+    notes = [
+        textwrap.fill(note if len(arms) == len(rows) else f"{', '.join(arms)}: {note}", WIDTH)
+        for note, arms in arms_by_note.items()
+    ]
+    baseline = f"{metric}, against {rows[0]['baseline']} (n: transcripts both ran; p adjusted over arms)"
+    return "\n".join([baseline, text_table(head, body), *notes])
+
+
+def _number(value: object) -> str:
+    return f"{value:,.4g}" if known(value) and abs(float(str(value))) < MANY else whole(value)

@@ -1,0 +1,64 @@
+"""Tables and numbers as text that fits a terminal."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import SupportsFloat, TypeGuard
+
+WIDTH = 80
+_GAP = "  "
+_NARROWEST = 16
+
+
+def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int = WIDTH) -> str:
+    """Return a table: the first column to the left and wrapped, the others to the right and whole.
+
+    >>> print(text_table(["arm", "tokens"], [["none", "1,200"], ["truncation", "800"]]))
+    arm         tokens
+    none         1,200
+    truncation     800
+    """
+    others = [max(len(row[i]) for row in [head, *rows]) for i in range(1, len(head))]
+    room = max(_NARROWEST, width - sum(others) - len(_GAP) * len(others))
+    first = min(room, max(len(row[0]) for row in [head, *rows]))
+    lines = []
+    for row in [head, *rows]:
+        wrapped = textwrap.wrap(row[0], first, subsequent_indent="  ", break_on_hyphens=False) or [""]
+        numbers = "".join(_GAP + text.rjust(size) for text, size in zip(row[1:], others, strict=True))
+        lines.append(wrapped[0].ljust(first) + numbers)
+        lines += wrapped[1:]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def whole(value: object) -> str:
+    """Write a count with thousands separators; missing is a dash."""
+    return f"{value:,.0f}" if known(value) else "-"
+
+
+def fraction(value: object, digits: int = 2) -> str:
+    """Write a number with few decimals; missing is a dash."""
+    return f"{value:.{digits}f}" if known(value) else "-"
+
+
+def money(value: object) -> str:
+    """Write dollars with as many decimals as a small amount needs; missing is a dash."""
+    if not known(value):
+        return "-"
+    amount = float(value)
+    return f"{amount:.2f}" if amount >= 1 or amount == 0 else f"{amount:.4f}"
+
+
+def known(value: object) -> TypeGuard[SupportsFloat]:
+    """Whether a value of a table is a number rather than missing."""
+    return isinstance(value, SupportsFloat) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """Write a number with its noun.
+
+    >>> count(1, "unit"), count(1200, "unit")
+    ('1 unit', '1,200 units')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

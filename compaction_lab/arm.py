@@ -89,6 +89,8 @@ class ArmRun:
     ----------
     stored
         The history as stored: later occasions start from it.
+    shown
+        The history that the last occasion began with, before any strategy acted.
     firings
         What happened at the last occasion.
     strategy_s
@@ -100,6 +102,7 @@ class ArmRun:
     tools: tuple[ToolDefinition, ...] = ()
     window_tokens: int | None = None
     stored: Context = field(init=False)
+    shown: Context = field(init=False)
     firings: list[Firing] = field(init=False, default_factory=list)
     strategy_s: float = field(init=False, default=0.0)
     _turn: Context | None = field(init=False, default=None)
@@ -107,7 +110,7 @@ class ArmRun:
 
     def __post_init__(self) -> None:
         """Start with an empty history."""
-        self.stored = Context(self.log)
+        self.stored = self.shown = Context(self.log)
         self._kept = [_Kept() for _ in self.slots]
 
     def occasion(
@@ -121,7 +124,7 @@ class ArmRun:
         if occasion == "before_turn" and self._turn is not None:
             self._turn = None
             self._forget("turn")
-        shown = self._advance(stop)
+        shown = self.shown = self._advance(stop)
         fired_above = False
         for number, slot in enumerate(self.slots):
             if slot.when != occasion and occasion not in ("overflow", "requested"):

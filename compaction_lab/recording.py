@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import cast
 
 from compaction_lab.accounting.cache import CacheUse, PromptCache
 from compaction_lab.accounting.cache_policy import CachePolicy
@@ -67,6 +68,7 @@ class Recorder:
     summaries_block: bool = True
     result: UnitResult = field(default_factory=UnitResult)
     call: int = field(init=False, default=0)
+    tools_tokens: int = field(init=False)
     overhead_tokens: int = field(init=False)
     _caches: dict[str, PromptCache] = field(init=False, default_factory=dict)
     _summary_latency_s: float = field(init=False, default=0.0)
@@ -74,13 +76,14 @@ class Recorder:
     def __post_init__(self) -> None:
         """Count the fixed part of every request once."""
         counter = self.accounts.counter
-        self.overhead_tokens = counter.tools(self.tools) + counter.request_overhead
+        self.tools_tokens = counter.tools(self.tools)
+        self.overhead_tokens = self.tools_tokens + counter.request_overhead
 
     def agent_call(
         self,
         turn: int,
         stop: int,
-        stored_tokens: int,
+        stored: Context,
         sent: Context,
         answer: tuple[Message, ...],
         *,
@@ -91,7 +94,7 @@ class Recorder:
         reply: ModelReply | None = None,
         strategy_s: float = 0.0,
     ) -> None:
-        """Record one agent call: what was stored before the strategies acted, what was sent, what came back."""
+        """Record one agent call: the history before the strategies acted, what was sent, what came back."""
         self.call += 1
         counter = self.accounts.counter
         use = self._cache(model).send(sent.blocks, now_s, tools=self.tools)
@@ -99,7 +102,7 @@ class Recorder:
         reasoning = sum(map(counter.reasoning, answer))
         row = self._row(turn, self.call, "agent", use, output, reasoning, reply)
         row |= {
-            "context_tokens_before": stored_tokens + self.overhead_tokens,
+            "context_tokens_before": stored.tokens(counter) + self.overhead_tokens,
             "context_tokens_after": use.input_tokens,
             "compacted": compacted,
             "first_changed_token": use.first_changed_token,
@@ -212,7 +215,7 @@ class Recorder:
             "tokens_after": after.tokens(counter) + self.overhead_tokens,
             "strategy_tokens_before": before.tokens(slot.counter) + slot.overhead_tokens,
             "strategy_tokens_after": after.tokens(slot.counter) + slot.overhead_tokens,
-            "first_changed_token": before.tokens_before(min(keys), counter) + counter.tools(self.tools) if keys else None,
+            "first_changed_token": before.tokens_before(min(keys), counter) + self.tools_tokens if keys else None,
             "edits": [self._edit(edit, before) for edit in firing.edits],
             "outcome": firing.outcome,
             "slot": firing.slot,
@@ -241,13 +244,13 @@ class Recorder:
 
     def message(self, message: Message) -> str:
         """Keep a message once and return its sha256."""
-        digest = message.memo.get("sha256")
-        if not isinstance(digest, str):
-            text = canonical_json(message_to_lab(message))
-            digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-            message.memo["sha256"] = digest
-        if digest not in self.result.messages:
-            self.result.messages[digest] = message_to_lab(message)
+        kept = message.memo.get("stored")
+        if kept is None:
+            row = message_to_lab(message)
+            digest = hashlib.sha256(canonical_json(row).encode("utf-8", "surrogatepass")).hexdigest()
+            kept = message.memo["stored"] = (digest, row)
+        digest, row = cast("tuple[str, Row]", kept)
+        self.result.messages.setdefault(digest, row)
         return digest
 
     def log(self, messages: Iterable[Message]) -> None:

@@ -139,13 +139,12 @@ def replay_recorded(transcript: Transcript, cast: Cast, accounts: Accounts, mode
             unit.ask(probes[asked], _asked_at(probes[asked], log), log.turn_at(_asked_at(probes[asked], log)))
             asked += 1
         now_s = _time_of(log.messages, stop)
-        before = unit.arm.stored.advance(stop).tokens(accounts.counter) if occasion == "before_call" else 0
         sent = unit.occur(occasion, stop, turn, now_s)
         if occasion == "before_call":
             recorder.agent_call(
                 turn,
                 stop,
-                before,
+                unit.arm.shown,
                 sent,
                 tuple(_answer(log.messages, stop)),
                 compacted=any(firing.changed for firing in unit.arm.firings),
@@ -210,7 +209,6 @@ def _live_turn(unit: _Unit, model: Model, tools: dict[str, LiveTool], number: in
     said = []
     for _ in range(MAX_STEPS_PER_TURN):
         stop = len(log)
-        before = unit.arm.stored.advance(stop).tokens(recorder.accounts.counter)
         sent = unit.occur("before_call", stop, number)
         reply = model(ModelRequest(sent.messages, "agent", recorder.tools, seed=unit.cast.seed))
         if reply.error:
@@ -221,7 +219,7 @@ def _live_turn(unit: _Unit, model: Model, tools: dict[str, LiveTool], number: in
         recorder.agent_call(
             number,
             stop,
-            before,
+            unit.arm.shown,
             sent,
             (message,),
             compacted=any(firing.changed for firing in unit.arm.firings),

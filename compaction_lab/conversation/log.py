@@ -52,6 +52,7 @@ class Log:
         self.group_starts: list[int] = []
         self.calls: list[int] = []
         self.results: list[int] = []
+        self._untouchable: list[int] = []
         self._members: dict[int, list[int]] = {}
         self._kinds: dict[int, GroupKind] = {}
         self._step_has_call = False
@@ -91,6 +92,8 @@ class Log:
             self.results.append(index)
             if answers is not None:
                 self._answered.setdefault(answers, []).append(index)
+        if message.pinned or is_system(message):
+            self._untouchable.append(index)
         self.messages.append(message)
         self.turns.append(len(self.turn_starts) - 1)
         self.steps.append(len(self.step_starts))
@@ -124,6 +127,11 @@ class Log:
     def kind(self, first: int) -> GroupKind:
         """Return the kind of the group that starts at ``first``."""
         return self._kinds[first]
+
+    def untouchable_before(self, stop: int) -> int:
+        """Return the index of the newest system or pinned message before ``stop``, or -1."""
+        at = bisect_left(self._untouchable, stop)
+        return self._untouchable[at - 1] if at else -1
 
     def last_call(self, stop: int) -> int:
         """Return the index of the assistant message that opens the last call before ``stop``, or -1."""

@@ -91,8 +91,12 @@ def _nth_newest(situation: Situation, indices: list[int] | range, keep_last: int
     end = situation.unread_from
     if keep_last == 0:
         return end
+    newest = bisect_left(indices, end) - 1
+    at = newest - keep_last + 1
+    if at >= 0 and max(log.untouchable_before(end), situation.running_user) < indices[at]:
+        return indices[at]
     left = keep_last
-    for at in range(bisect_left(indices, end) - 1, -1, -1):
+    for at in range(newest, -1, -1):
         index = indices[at]
         if not situation.protects((index, 0), log.messages[index]):
             left -= 1

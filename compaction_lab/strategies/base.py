@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import GeneratorType
 from typing import Literal, Protocol, TypeAlias
 
@@ -32,7 +33,7 @@ class _Unchanged:
 UNCHANGED = _Unchanged()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Situation:
     """What a strategy is given.
 
@@ -74,14 +75,14 @@ class Situation:
         """Whether the newest turn has ended, so that none of its messages is still being worked on."""
         return self.occasion == "after_turn"
 
-    @property
+    @cached_property
     def running_user(self) -> int:
         """Index of the running turn's user message, or -1 when no turn is running."""
         log, stop = self.context.log, self.context.stop
         turn = log.turn_at(stop)
         return -1 if self.turn_is_over or not turn else log.turn_starts[turn]
 
-    @property
+    @cached_property
     def unread_from(self) -> int:
         """Index from which messages are open calls or results that no call has read; the log's end when none are."""
         return self.context.log.unread_from(self.context.stop)

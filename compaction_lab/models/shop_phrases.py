@@ -103,7 +103,7 @@ PHRASES: dict[Language, Phrases] = {
             "Small differences in a table rarely matter as much as how comfortable the whole thing is to use.",
             "I would write down the three programs you start most often and check which model fits them best.",
             "Everything above comes from the catalog entry, so you can check each point there yourself.",
-            "Where the catalog is silent I would rather say nothing than guess on your behalf.",
+            "Where the catalog tells us nothing I would rather leave a gap than guess on your behalf.",
             "Please tell me how you plan to use it, and I can narrow the choice down further.",
             "It is worth leaving some headroom, because habits grow faster than most people expect.",
             "On the other hand, capacity that is never used only adds heat and bulk.",

@@ -55,7 +55,10 @@ def probes(catalog: Catalog, language: Language) -> dict[int, tuple[Probe, ...]]
 
 
 def gold(product: Product, attribute: str) -> tuple[str, ...]:
-    """Return the accepted wordings of a fact in both languages, the plainest English one first."""
+    """Return the accepted wordings of a fact in both languages, the catalog's own first.
+
+    Each is matched as whole words, so a bare ``1 kg`` is left out: it would also stand in ``1.1 kg``.
+    """
     value = product.value(attribute)
     if value is None:
         raise ConfigurationError(f"laptop catalog: {product.name} states no {attribute}; ask only what it states")
@@ -71,11 +74,11 @@ def gold(product: Product, attribute: str) -> tuple[str, ...]:
             wide, high = value.split("x")
             return (value, f"{wide} x {high}", f"{wide}×{high}", f"{wide} × {high}")
         case "battery_h":
-            return (f"{value} hours", f"{value} h", f"{value}h", f"{value} godz", f"{value}-hour")
+            return (f"{value} hours", f"{value} h", f"{value}h", f"{value} godzin", f"{value} godz", f"{value} hrs")
         case _:
             shown = f"{float(value):.1f}" if float(value).is_integer() else value
             comma = shown.replace(".", ",")
-            return tuple(dict.fromkeys((f"{shown} kg", f"{comma} kg", f"{shown}kg", f"{value} kg")))
+            return tuple(dict.fromkeys((f"{shown} kg", f"{comma} kg", f"{shown}kg")))
 
 
 def _cpu_wordings(value: str) -> tuple[str, ...]:
@@ -83,7 +86,7 @@ def _cpu_wordings(value: str) -> tuple[str, ...]:
         return (value.replace("ryzen", "Ryzen"),)
     if value.endswith("-core"):
         cores = value.removesuffix("-core")
-        return (value, f"{cores} core", f"{cores}-rdzeni", f"{cores} rdzeni")
+        return (value, f"{cores} core", f"{cores} cores", f"{cores}-rdzeniowy", f"{cores} rdzeni")
     if value == "low-power":
         return ("low-power", "low power", "energooszczędny")
     model, _, generation = value.partition(" ")

@@ -29,7 +29,6 @@ COLUMN_IN = 3.5
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 _DASHES: tuple[tuple[float, ...], ...] = ((), (4, 1.4), (1, 1.2), (6, 1.2, 1, 1.2), (3, 1, 1, 1, 1, 1))
-_HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----", "++++", "||||")
 
 
 def style_files() -> list[Path]:
@@ -155,10 +154,6 @@ class Look:
         slot = self._slot(arm)
         dashes = _DASHES[(slot + slot // len(_MARKERS)) % len(_DASHES)]
         return {"color": self.color(arm), "marker": _MARKERS[slot % len(_MARKERS)], "dashes": dashes}
-
-    def hatch(self, arm: str) -> str:
-        """Return the hatch of the arm's bars; the baseline's are plain."""
-        return "" if arm == self.baseline else _HATCHES[1 + self._slot(arm) % (len(_HATCHES) - 1)]
 
 
 def wrapped(text: str, width: int) -> str:

@@ -70,10 +70,12 @@ def _lines(
         first.set_ylim(least - 0.02 * (top - least), top)
         first.set_xlim(float(drawable[along].min()) - 0.5, float(drawable[along].max()) + 0.5)
         all_axes[-1].set_xlabel(f"{along} of the conversation")
-        named = label_lines(figure, ends, look)
+        named = len(arms) <= MAX_NAMED_LINES
         key = [] if named else line_key(arms, look)
         columns = 2 if max(len(look.label(arm)) for arm in arms) <= LABEL_WIDTH + 6 else 1
         titled(figure, title(drawable, look), look, key, columns)
+        if named:
+            label_lines(figure, ends, look)
     return figure
 
 

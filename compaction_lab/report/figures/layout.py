@@ -131,7 +131,7 @@ def thousands(tokens: float) -> str:
 
     Examples
     --------
-    >>> thousands(640), thousands(5_000), thousands(18_450), thousands(2_310_000)
+    >>> thousands(640), thousands(5_000), thousands(18_460), thousands(2_310_000)
     ('640', '5k', '18.5k', '2.31M')
     """
     size = abs(tokens)
@@ -142,7 +142,7 @@ def thousands(tokens: float) -> str:
     return f"{tokens / _THOUSAND**2:.2f}".rstrip("0").rstrip(".") + "M"
 
 
-def spread(wanted: Sequence[float], heights: Sequence[float], low: float, high: float) -> list[float] | None:
+def spread(wanted: Sequence[float], heights: Sequence[float], low: float, high: float) -> list[float]:
     """Move label centres as little as needed so that none overlap and all stay between ``low`` and ``high``.
 
     Parameters
@@ -154,17 +154,17 @@ def spread(wanted: Sequence[float], heights: Sequence[float], low: float, high: 
 
     Returns
     -------
-    list[float] or None
-        The centres in the order given, their order along the axis kept (the first of equals on top); ``None`` when
-        they cannot all fit.
+    list[float]
+        The centres in the order given, their order along the axis kept, the first of equals on top. Labels too high to
+        fit together are taken to be as much lower as it needs.
 
     Examples
     --------
     >>> spread([5, 5, 0], [2, 2, 2], 0, 10)
     [6.0, 4.0, 1.0]
     """
-    if sum(heights) > high - low:
-        return None
+    squeeze = min(1.0, (high - low) / sum(heights)) if heights else 1.0
+    heights = [height * squeeze for height in heights]
     order = sorted(range(len(wanted)), key=lambda i: (wanted[i], -i))
     blocks: list[tuple[list[int], float, float]] = []
     for index in order:
@@ -189,29 +189,21 @@ def spread(wanted: Sequence[float], heights: Sequence[float], low: float, high: 
     return centres
 
 
-def label_lines(figure: Figure, ends: dict[Axes, dict[str, tuple[float, float]]], look: Look) -> bool:
-    """Name each line at its right end, moving names apart; or leave no name and return false when they do not fit.
+def label_lines(figure: Figure, ends: dict[Axes, dict[str, tuple[float, float]]], look: Look) -> None:
+    """Name each line at its right end, moving the names apart where they would overlap.
 
     Parameters
     ----------
     figure
-        A figure whose lines are drawn and whose limits are final.
+        A figure whose lines and title are drawn and whose limits are final.
     ends
         For each axes, the last point (x, y in data units) of each arm's line.
     """
-    if max(len(lines) for lines in ends.values()) > MAX_NAMED_LINES:
-        return False
     labels = {axes: [_name(axes, look, arm, end) for arm, end in lines.items()] for axes, lines in ends.items()}
     figure.draw_without_rendering()
-    centres = {axes: _centres(axes, texts) for axes, texts in labels.items()}
-    fits = all(found is not None for found in centres.values())
     for axes, texts in labels.items():
-        for text, centre in zip(texts, centres[axes] or [0.0] * len(texts), strict=True):
-            if fits:
-                text.set_position((_LABEL_X, centre))
-            else:
-                text.remove()
-    return fits
+        for text, centre in zip(texts, _centres(axes, texts), strict=True):
+            text.set_position((_LABEL_X, centre))
 
 
 def line_key(arms: Sequence[str], look: Look) -> list[Line2D]:
@@ -236,7 +228,7 @@ def _name(axes: Axes, look: Look, arm: str, end: tuple[float, float]) -> Annotat
     )
 
 
-def _centres(axes: Axes, texts: list[Annotation]) -> list[float] | None:
+def _centres(axes: Axes, texts: list[Annotation]) -> list[float]:
     height = axes.get_window_extent().height
     gap = _LABEL_GAP_PT / 72 * axes.get_figure(root=True).dpi / height  # type: ignore[union-attr]
     # An annotation's own extent includes its leader line; only the words need room.

@@ -36,6 +36,7 @@ _SHOWN_CHARACTERS = 40
 _REASONING_KEYS = ("reasoning_content", "reasoning")
 _TEXT_TYPES = ("text", "input_text", "output_text")
 _MEDIA_KEYS = {"image": "image_url", "audio": "input_audio", "file": "file"}
+_PAYLOAD_KEYS = {"image_url": "url", "input_audio": "data", "file": "file_data"}
 _MEDIA_FACTS = ("mime", "byte_size", "width", "height")
 _OPAQUE = "compaction_lab.opaque"
 
@@ -251,7 +252,7 @@ def _part(item: JSON, where: str, *, keep_media: bool) -> tuple[Part, Object]:
         text = cast("str", rest.pop(key))
         part = Reasoning(text, _pop_text(rest, "signature"), _pop_text(rest, "id"))
         shape["type"] = kind if key == "thinking" else f"{kind}.text"
-    elif kind in {"image_url", "input_audio", "file"} and isinstance(rest.get(kind), (dict, str)):
+    elif _is_media(kind, rest.get(kind)):
         part = _media(kind, rest, shape, keep=keep_media)
     elif kind == _OPAQUE and isinstance(rest.get("provider"), str) and isinstance(rest.get("data"), str):
         part = Opaque(cast("str", rest.pop("provider")), cast("str", rest.pop("data")))
@@ -277,6 +278,17 @@ def _pop_text(rest: Object, key: str) -> str:
     return ""
 
 
+def _is_media(kind: str, body: JSON) -> bool:
+    """Whether a part states its payload, or where it is, in a way the lab knows."""
+    if kind == "image_url" and isinstance(body, str):
+        return True
+    if kind not in _PAYLOAD_KEYS or not isinstance(body, dict):
+        return False
+    payload = body.get(_PAYLOAD_KEYS[kind])
+    known = isinstance(payload, str) or (kind == "file" and payload is None and isinstance(body.get("file_id"), str))
+    return known and isinstance(body.get("format", ""), str)
+
+
 def _media(kind: str, rest: Object, shape: Object, *, keep: bool) -> Media:
     body = rest.pop(kind)
     if isinstance(body, str):
@@ -284,20 +296,17 @@ def _media(kind: str, rest: Object, shape: Object, *, keep: bool) -> Media:
         inner: Object = {"url": body}
     else:
         inner = dict(cast("Object", body))
-    if kind == "image_url":
-        media = media_from_url("image", _pop_text(inner, "url"), keep=keep)
-    elif kind == "input_audio":
+    data = inner.pop(_PAYLOAD_KEYS[kind], "")
+    payload = data if isinstance(data, str) else ""
+    if kind == "input_audio":
         sound = inner.pop("format", "")
-        mime = f"audio/{sound}" if isinstance(sound, str) and sound else ""
-        media = media_from_base64("audio", mime, _pop_text(inner, "data"), keep=keep)
+        media = media_from_base64("audio", f"audio/{sound}" if sound else "", payload, keep=keep)
     else:
-        media = media_from_url("file", _pop_text(inner, "file_data" if "file_data" in inner else "url"), keep=keep)
+        media = media_from_url("image" if kind == "image_url" else "file", payload, keep=keep)
     facts = rest.get("media")
     if isinstance(facts, dict) and set(facts) == set(_MEDIA_FACTS):
         del rest["media"]
         media = _with_facts(media, facts)
-    if inner.get("url") == "" or inner.get("data") == "" or inner.get("file_data") == "":
-        inner = {key: value for key, value in inner.items() if value != ""}
     if inner:
         shape["inner"] = inner
     return media
@@ -461,7 +470,7 @@ def _write_media(media: Media, shape: Object, extra: Object) -> Object:
         reference = media.payload
         if media.kind == "image":
             inner["url"] = reference
-        elif reference or not inner:
+        elif reference or "file_id" not in inner:
             inner["file_data"] = reference
         measured = media_from_url(cast("MediaKind", media.kind), reference, keep=True)
     out: Object = {"type": key, key: inner["url"] if shape.get("bare") and "url" in inner else inner}

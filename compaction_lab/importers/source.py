@@ -192,10 +192,11 @@ def _parse(record: Record) -> JSON:
 def _refuse_json(record: Record, text: str, error: json.JSONDecodeError) -> NoReturn:
     line = error.lineno if record.line is None else record.line
     column = error.colno
+    cut_off = " (the file may be cut off)" if not text[error.pos :] or error.msg.startswith("Unterminated") else ""
     rest = text[error.pos : error.pos + _EXCERPT].encode("ascii", "backslashreplace").decode()
-    found = f"{rest!r}" if rest else "the end (the file may be cut off)"
+    found = f"{rest!r}" if rest else "the end"
     raise TranscriptError(
-        f"{record.path}, line {line}, column {column}: malformed JSON ({error.msg}), found {found}, "
+        f"{record.path}, line {line}, column {column}: malformed JSON ({error.msg}), found {found}{cut_off}, "
         "expected valid JSON; correct or remove the record."
     )
 

@@ -216,8 +216,8 @@ class Run:
         return [row for row in self._rows(file) if row.get("attempt") == attempt and unit_of(row) == unit]
 
     @cached_property
-    def coverage_by_arm(self) -> dict[str, Coverage]:
-        """Units planned, ran, failed and missing by arm, in the order of freezing."""
+    def coverage_by_cell(self) -> dict[str, Coverage]:
+        """Units planned, ran, failed and missing by cell key, in the order of freezing."""
         found: dict[str, Coverage] = {}
         tried: dict[str, dict[tuple[str, int], JSON]] = {}
         for (key, transcript, trial), row in self.unit_rows.items():
@@ -227,8 +227,16 @@ class Run:
             outcomes = Counter(str(outcome) for outcome in tried.get(key, {}).values())
             ran = sum(outcomes[outcome] for outcome in FINISHED)
             owed = len(planned[cell.dataset] | tried.get(key, {}).keys())
-            part = Coverage(owed, ran, outcomes["failed"], owed - ran - outcomes["failed"], outcomes["overflow"])
-            found[cell.arm] = found.get(cell.arm, Coverage()) + part
+            found[key] = Coverage(owed, ran, outcomes["failed"], owed - ran - outcomes["failed"], outcomes["overflow"])
+        return found
+
+    @cached_property
+    def coverage_by_arm(self) -> dict[str, Coverage]:
+        """Units planned, ran, failed and missing by arm, in the order of freezing."""
+        found: dict[str, Coverage] = {}
+        for key, part in self.coverage_by_cell.items():
+            arm = self.cell_by_key[key].arm
+            found[arm] = found.get(arm, Coverage()) + part
         return found
 
     @cached_property
@@ -250,7 +258,7 @@ class Run:
         for key, cell in self.cell_by_key.items():
             units = planned.setdefault(cell.dataset, set())
             if cell.dataset not in known:
-                units |= tried.get(key, {}).keys()
+                units.update(tried.get(key, {}))
         return planned
 
     @cached_property

@@ -35,7 +35,6 @@ FINISHED = ("ok", "overflow")
 
 _LOCK = ".lock"
 _CLAIMS = ".claims"
-_SHA_START = len('{"sha256":"')
 
 
 def stored_rows(cell: Cell, unit: Unit, result: UnitResult, attempt: str) -> dict[str, list[Row]]:
@@ -126,7 +125,7 @@ class RunStore:
         self._units = lines.Tail(path / "units.jsonl")
         self._outcomes: dict[Unit, str] = {}
         self._messages = lines.Tail(path / "messages.jsonl")
-        self._known: set[bytes] = set()
+        self._known: set[str] = set()
         self._claims: Path | None = None
         self._claims_descriptor: int | None = None
 
@@ -267,8 +266,10 @@ class RunStore:
         wanted: list[tuple[str, Row]] = [(sha, {"message": message}) for sha, message in result.messages.items()]
         wanted.append((log, {"log": cast("list[JSON]", result.log)}))
         for line in self._messages.lines():
-            self._known.add(line[_SHA_START : line.find(b'"', _SHA_START)])
-        fresh = [lines.encode({"sha256": sha} | row) for sha, row in wanted if sha.encode() not in self._known]
+            row = lines.decode(line)
+            if row is not None:
+                self._known.add(str(row["sha256"]))
+        fresh = [lines.encode({"sha256": sha} | row) for sha, row in wanted if sha not in self._known]
         if fresh:
             lines.append(self.path / "messages.jsonl", b"".join(fresh))
 

@@ -16,12 +16,12 @@ from compaction_lab.accounting.latency import LatencyModel
 from compaction_lab.accounting.prices import Price
 from compaction_lab.arm import ArmRun, Firing, Slot
 from compaction_lab.conversation.context import Block, Context, Edit
+from compaction_lab.conversation.json_values import canonical_json
 from compaction_lab.conversation.messages import Message, Text, ToolDefinition, Usage
 from compaction_lab.conversation.tokens import TokenCounter
 from compaction_lab.importers.lab import message_to_lab
 from compaction_lab.models.base import ModelReply, ModelRequest
 from compaction_lab.records import Row, UnitResult
-from compaction_lab.conversation.wire import canonical_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ Key = tuple[int, int]
 """Place in a conversation: log message ``i`` is ``(i, 0)``; a message inserted after it is ``(i, 1)``, ``(i, 2)``, ..."""
 
 EditKind = Literal["dropped", "masked", "collapsed", "clipped", "summarised", "inserted", "restored"]
-BLOCK_SIZE = 64
+BLOCK_SIZE = 32
 
 
 class Counter(Protocol):

@@ -38,7 +38,9 @@ def build_model(node: Mapping[str, JSON], *, role: Role = "agent", agent: Model 
     if kind == "recorded":
         return None
     if kind == "stub_shop":
-        answer_tokens = node.get("answer_tokens", 300)
+        from compaction_lab.models.stub_shop import ANSWER_TOKENS
+
+        answer_tokens = node.get("answer_tokens", ANSWER_TOKENS)
         if not isinstance(answer_tokens, int) or isinstance(answer_tokens, bool) or answer_tokens < 1:
             msg = f"model.answer_tokens={answer_tokens!r}; expected a whole number of at least 1"
             raise ConfigurationError(msg)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NoReturn
 
+from compaction_lab.conversation.json_values import describe
 from compaction_lab.conversation.messages import JSON
-from compaction_lab.conversation.wire import describe
 from compaction_lab.errors import TranscriptError
 
 

@@ -15,9 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast, get_args
 
+from compaction_lab.conversation.json_values import describe
 from compaction_lab.conversation.messages import JSON, Message, Source, Usage
 from compaction_lab.conversation.transcript import Probe, Transcript
-from compaction_lab.conversation.wire import describe, from_openai, to_openai, tools_from_openai, tools_to_openai
+from compaction_lab.conversation.wire import from_openai, to_openai, tools_from_openai, tools_to_openai
 from compaction_lab.errors import TranscriptError
 from compaction_lab.importers.base import Importer, assemble
 from compaction_lab.importers.fields import Fields

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from compaction_lab.conversation.json_values import describe
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.conversation.transcript import Transcript
-from compaction_lab.conversation.wire import describe, from_openai, tools_from_openai
+from compaction_lab.conversation.wire import from_openai, tools_from_openai
 from compaction_lab.importers.base import Importer, assemble
 from compaction_lab.importers.sniffing import outline
 from compaction_lab.importers.source import Record, Source

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from compaction_lab.conversation.json_values import describe
 from compaction_lab.conversation.messages import JSON, Message
 from compaction_lab.conversation.transcript import Transcript
-from compaction_lab.conversation.wire import describe, from_openai
+from compaction_lab.conversation.wire import from_openai
 from compaction_lab.importers.base import Importer, assemble
 from compaction_lab.importers.sniffing import outline
 from compaction_lab.importers.source import Record, Source

@@ -60,7 +60,7 @@ def read(record: Record) -> Iterator[Transcript]:
             "messages",
             f"found {found}",
             "a list of messages",
-            'write {"messages": [...]}, or give the format with --format if it is another',
+            'write {"messages": [...]}, or name the format if it is another',
         )
     items = [(record.part(f"messages[{index}]", item), item) for index, item in enumerate(listed)]
     yield _conversation(record, items, value if isinstance(value, dict) else {})

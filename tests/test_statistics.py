@@ -250,6 +250,7 @@ def test_runs_are_pooled_and_differing_arms_told_apart() -> None:
     assert compare([one, two])["arm"].tolist() == ["cut", "other"]
     newer = run("newer", {"cut": costs(8, -3.0)}, version=2)
     assert compare([one, newer])["arm"].tolist() == ["cut @ one", "cut @ newer"]
+    assert compare([one, run("one", {"cut": costs(8)}, version=3)])["arm"].tolist() == ["cut @ one 1", "cut @ one 2"]
     assert compare([one, newer], baseline="cut @ one")["arm"].tolist() == ["none", "cut @ newer"]
 
 

@@ -5,6 +5,7 @@ Pairs share model, dataset, seed, transcript and trial (and turn); transcripts a
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from compaction_lab.statistics import estimators
 from compaction_lab.sweep import frames
 from compaction_lab.sweep.frames import PAIR_KEY, UNIT_KEY
 from compaction_lab.sweep.loading import Coverage, Run
+from compaction_lab.sweep.store import identity
 
 COLUMNS = (
     "arm",
@@ -134,13 +136,17 @@ def _pooled(runs: Sequence[Run], metric: str, baseline: str | None) -> _Arms:
     keys: dict[tuple[str, str, str, int], set[str]] = {}
     for run in runs:
         for cell in run.cell_by_key.values():
-            keys.setdefault((cell.arm, cell.model, cell.dataset, cell.seed), set()).add(cell.key)
+            keys.setdefault(identity(cell), set()).add(
+                f"{cell.key} {json.dumps(cell.config.get('strategy'), sort_keys=True)}"
+            )
     split = {arm for (arm, *_), found in keys.items() if len(found) > 1}
     kind = frames.cost_kind(pd.concat([run.units for run in runs], ignore_index=True))
     parts, counts, named = [], dict[str, dict[str, Coverage]](), dict[str, None]()
-    for run in runs:
+    names = [run.name for run in runs]
+    for place, run in enumerate(runs):
+        name = run.name if names.count(run.name) == 1 else f"{run.name} {place + 1}"
         values = metric_values(run, metric, kind)
-        labels = {arm: f"{arm} @ {run.name}" if arm in split else arm for arm in run.coverage_by_arm}
+        labels = {arm: f"{arm} @ {name}" if arm in split else arm for arm in run.coverage_by_arm}
         parts.append(values.assign(arm=values["arm"].map(labels)))
         for key, part in run.coverage_by_cell.items():
             counts.setdefault(labels[run.cell_by_key[key].arm], {})[key] = part

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -19,28 +18,40 @@ from compaction_lab.errors import ConfigurationError
 OVERLAYS: Mapping[str, str] = {"after_strategy": "strategy"}
 """Keys that choose from the files of another group."""
 
-LIKENESS = 0.7
+LIKENESS = 0.65
 SHORTEST_PART = 3
 """From where on a name resembles another, and a part of a name says something."""
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigurationFile:
+    """One option of a group, as the folders were when they were looked through."""
+
+    group: str
+    name: str
+    path: Path
+    changed_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigurationFiles:
-    """The folders that hold configuration, the lab's first.
+    """The folders that hold configuration, the lab's first, and the files found in them.
 
     A folder of the user's adds files; one that shares its name with a file of the lab's is hidden by it.
     """
 
     directories: tuple[Path, ...]
+    files: tuple[ConfigurationFile, ...]
 
     @property
     def groups(self) -> tuple[str, ...]:
         """Names of all groups (``strategy``, ``dataset``, ...), sorted; overlays not included."""
-        return tuple(sorted({d.name for root in self.directories for d in root.iterdir() if d.is_dir()}))
+        return tuple(sorted({file.group for file in self.files}))
 
     def options(self, group: str) -> dict[str, Path]:
         """Every file of a group by its name (``agent_framework/truncation``), sorted, plain names first."""
-        return dict(_options(self.directories, OVERLAYS.get(group, group)))
+        wanted = OVERLAYS.get(group, group)
+        return {file.name: file.path for file in self.files if file.group == wanted}
 
     def require(self, group: str, name: str) -> Path:
         """Path of one file of a group.
@@ -101,7 +112,13 @@ def configuration_files(extra: Iterable[str | Path] = ()) -> ConfigurationFiles:
                 "(for instance DIR/strategy/mine.yaml)"
             )
         directories.append(directory)
-    return ConfigurationFiles(tuple(directories))
+    found: dict[tuple[str, str], ConfigurationFile] = {}
+    for directory in directories:
+        for path in sorted(directory.glob("*/**/*.yaml")):
+            group, name = path.relative_to(directory).with_suffix("").as_posix().split("/", 1)
+            found.setdefault((group, name), ConfigurationFile(group, name, path, path.stat().st_mtime_ns))
+    files = sorted(found.values(), key=lambda file: (file.group, file.name.count("/"), file.name))
+    return ConfigurationFiles(tuple(directories), tuple(files))
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
@@ -119,11 +136,3 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     best = [candidate for _, candidate in sorted(scored)[:5]]
     return f" Did you mean {' or '.join(best)}?" if best else ""
 
-
-@cache
-def _options(directories: tuple[Path, ...], group: str) -> tuple[tuple[str, Path], ...]:
-    found: dict[str, Path] = {}
-    for root in directories:
-        for path in sorted((root / group).rglob("*.yaml")):
-            found.setdefault(path.relative_to(root / group).with_suffix("").as_posix(), path)
-    return tuple(sorted(found.items(), key=lambda item: (item[0].count("/"), item[0])))

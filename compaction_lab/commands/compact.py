@@ -68,7 +68,7 @@ def execute(args: argparse.Namespace) -> int:
 def _configuration(args: argparse.Namespace) -> Node:
     from compaction_lab.configuration import configuration_files
     from compaction_lab.sweep.cells import require_values
-    from compaction_lab.sweep.composer import Composer
+    from compaction_lab.sweep.composer import composer as shared_composer
     from compaction_lab.sweep.nodes import assign
     from compaction_lab.sweep.overrides import OverrideReader
 
@@ -81,7 +81,7 @@ def _configuration(args: argparse.Namespace) -> Node:
             )
     if not any(override.key == "strategy" for override in given):
         raise ConfigurationError("compact: which strategy? Add strategy=NAME (`compaction-lab options strategy`)")
-    composer = Composer(files)
+    composer = shared_composer(files)
     chosen = {o.key: cast("str | None", o.values[0]) for o in given if o.action == "choose"}
     config = copy.deepcopy(composer(chosen))
     for override in given:

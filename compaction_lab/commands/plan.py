@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 from typing import TYPE_CHECKING
 
 from compaction_lab.commands.arguments import EXPERIMENTS, Parser, add_grid_arguments, add_json, verb
-from compaction_lab.commands.text import count, money, text_table, whole
+from compaction_lab.commands.text import WIDTH, count, money, text_table, whole
 
 if TYPE_CHECKING:
     from compaction_lab.sweep.estimate import Estimate
@@ -98,10 +99,11 @@ def _expected(expected: Estimate, owed: int) -> str:
     if expected.calls is None:
         return f"calls, tokens and dollars unknown: {expected.basis}"
     dollars = f"{money(expected.cost_usd)} USD" if expected.cost_usd is not None else "unknown dollars"
-    return (
+    sums = (
         f"at most {whole(expected.calls)} agent calls, {whole(expected.input_tokens)} input and "
-        f"{whole(expected.output_tokens)} output tokens, {dollars}\n({expected.basis})"
+        f"{whole(expected.output_tokens)} output tokens, {dollars}"
     )
+    return f"{sums}\n{textwrap.fill(f'({expected.basis})', WIDTH)}"
 
 
 def _as_json(plan: Plan, expected: Estimate) -> dict[str, object]:

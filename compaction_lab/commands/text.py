@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import SupportsFloat, TypeGuard
 
 WIDTH = 80
 _GAP = "  "
+_INDENT = "  "
 _NARROWEST = 16
 
 
@@ -25,11 +27,28 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int = 
     first = min(room, max(len(row[0]) for row in [head, *rows]))
     lines = []
     for row in [head, *rows]:
-        wrapped = textwrap.wrap(row[0], first, subsequent_indent="  ", break_on_hyphens=False) or [""]
+        wrapped = wrap_label(row[0], first)
         numbers = "".join(_GAP + text.rjust(size) for text, size in zip(row[1:], others, strict=True))
         lines.append(wrapped[0].ljust(first) + numbers)
         lines += wrapped[1:]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def wrap_label(label: str, width: int) -> list[str]:
+    """Break a label after spaces and slashes, and inside a word only when nothing else helps.
+
+    >>> wrap_label("semantic_kernel/observation_masking keep_last=2", 24)
+    ['semantic_kernel/', '  observation_masking', '  keep_last=2']
+    """
+    lines = [""]
+    for piece in re.findall(r"[^ /]*[ /]*", label):
+        if len(lines[-1] + piece.rstrip()) <= width:
+            lines[-1] += piece
+            continue
+        chunks = textwrap.wrap(piece, width - len(_INDENT), break_on_hyphens=False)
+        lines += [_INDENT + chunk for chunk in chunks]
+        lines[-1] += " " * (len(piece) - len(piece.rstrip()))
+    return [line.rstrip() for line in lines if line.strip()] or [""]
 
 
 def whole(value: object) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import cast
 
 from compaction_lab.configuration import OVERLAYS, ConfigurationFiles
@@ -102,6 +103,12 @@ class Composer:
         names = cast("dict[str, str | None]", chosen)
         renamed = {group: names.get(f"{source}@{group}") for group, source in OVERLAYS.items()}
         return _without_about(container), {**names, **renamed}
+
+
+@lru_cache(maxsize=4)
+def composer(files: ConfigurationFiles) -> Composer:
+    """Return the composer of these files; it is shared as long as none of them changes."""
+    return Composer(files)
 
 
 def _without_about(value: Node) -> Node:

@@ -18,6 +18,7 @@ from compaction_lab.errors import ConfigurationError
 from compaction_lab.records import Cell
 from compaction_lab.sweep.cells import RESULT_KEYS, Identity, cell_key, option_label, path_names, require_values
 from compaction_lab.sweep.composer import ARM_GROUPS, Composer
+from compaction_lab.sweep.composer import composer as shared_composer
 from compaction_lab.sweep.nodes import Node, add, assign, child, delete, show
 from compaction_lab.sweep.overrides import Override, OverrideReader, split_line
 
@@ -91,7 +92,7 @@ def expand(
         When an override, a name or a combination is not one the lab knows.
     """
     files = configuration_files(config_directories)
-    composer = Composer(files)
+    composer = shared_composer(files)
     reader = OverrideReader(files)
     given = reader.read_all(overrides)
     run_config, experiment = _run_configuration(composer, given)

@@ -29,7 +29,7 @@ def hybrid_orders(cells: pd.DataFrame) -> list[tuple[str, str]]:
         return []
     ordered = cells[cells["strategy.order"].isin(ORDERS)]
     rest = [column for column in cells if column not in _OWN and not str(column).startswith("strategy.about")]
-    alike = ordered[rest].astype(str).agg("\x1f".join, axis=1)
+    alike = pd.Series([str([str(value) for value in row]) for row in ordered[rest].to_numpy(object)], ordered.index)
     pairs = set()
     for _, group in ordered.groupby(alike):
         by_order = group.set_index("strategy.order")["arm"]

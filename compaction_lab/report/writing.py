@@ -30,16 +30,17 @@ FORMATS = ("png", "svg", "pdf")
 
 _NO_DATE: Mapping[str, dict[str, None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 _FACTS = (
-    "git_revision",
+    "experiment",
+    "git",
     "packages",
     "datasets",
     "probes",
     "transcripts",
     "trials",
     "tokenizer",
-    "prices",
-    "price_date",
+    "pricing",
     "seeds",
+    "baseline_arm",
 )
 """What a figure repeats of the manifest; times, commands and machines are not what made the numbers."""
 

@@ -99,7 +99,7 @@ def _draw(
 
 
 def _percent(axes: Axes) -> None:
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.0f} %"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:.0f} %".replace("-", "\N{MINUS SIGN}")))
 
 
 def input_tokens_per_turn(frame: pd.DataFrame, look: Look | None = None) -> Figure:

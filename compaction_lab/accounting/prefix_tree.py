@@ -356,8 +356,6 @@ class PrefixTree:
         alive, alive_depth, alive_tokens = node, depth, tokens
         if cutoff_s > NEVER:
             path_lives = last is not None and last.now_s >= cutoff_s
-            if not path_lives and self.current == lineage:
-                self._settle(lineage)
             while alive.parent is not None and alive.used_s < cutoff_s and not (path_lives and alive is entry):
                 alive = alive.parent
                 alive_depth, alive_tokens = alive.depth, alive.tokens

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from compaction_lab.errors import SummarizerMissing
     from compaction_lab.importers import load_transcripts
     from compaction_lab.replay import replay
-    from compaction_lab.statistics import compare
+    from compaction_lab.statistics.comparison import compare
     from compaction_lab.strategies.registry import strategy
     from compaction_lab.sweep.loading import load_run
 
@@ -37,7 +37,7 @@ _HOME = {
     "SummarizerMissing": "compaction_lab.errors",
     "Transcript": "compaction_lab.conversation.transcript",
     "compact": "compaction_lab.compact",
-    "compare": "compaction_lab.statistics",
+    "compare": "compaction_lab.statistics.comparison",
     "load_run": "compaction_lab.sweep.loading",
     "load_transcripts": "compaction_lab.importers",
     "replay": "compaction_lab.replay",

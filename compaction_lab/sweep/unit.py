@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -143,10 +144,12 @@ def _accounts(config: Config, *, recorded_bill: bool) -> Accounts:
     policy = config.get("cache_policy")
     if isinstance(policy, str):
         policy = configuration_files().read("cache_policy", policy)
+    caching = cache_policy(cast("Config | None", policy), model)
+    price = _price(_text(cast("Config", pricing))) if model else None
     return Accounts(
         counter(str(config.get("tokenizer") or "o200k_base")),
-        _price(_text(cast("Config", pricing))) if model else None,
-        cache_policy(cast("Config | None", policy), model),
+        price.with_long_writes() if price is not None and caching.long_writes else price,
+        caching,
         LatencyModel(),
         recorded_bill,
     )
@@ -155,7 +158,13 @@ def _accounts(config: Config, *, recorded_bill: bool) -> Accounts:
 @cache
 def _price(pricing: str) -> Price | None:
     node = json.loads(pricing)
-    return price_model(node["model"], overrides={node["model"]: node["overrides"]} if node.get("overrides") else None)
+    on = node.get("on")
+    try:
+        day = None if on is None else date.fromisoformat(str(on))
+    except ValueError as error:
+        msg = f"pricing.on={on!r}: {error}; expected a day such as 2026-11-01, or null for today's prices"
+        raise ConfigurationError(msg) from error
+    return price_model(node["model"], overrides=node.get("overrides") or {}, on=day)
 
 
 def _window(config: Config) -> int | None:

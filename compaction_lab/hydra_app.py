@@ -1,6 +1,7 @@
 """``python -m compaction_lab.hydra_app``: the same runs through ``@hydra.main``, for its launchers and completion.
 
 A job runs the cells of its own overrides into the same store as ``compaction-lab run``; jobs of one ``name`` share it.
+Hydra reads the overrides first, so ``dataset.path=FILE`` needs ``dataset=recorded`` before it here.
 """
 
 from __future__ import annotations

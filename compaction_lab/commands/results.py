@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, cast
 
-from compaction_lab.commands.text import fraction, money, text_table, whole
+from compaction_lab.commands.text import WIDTH, fraction, money, text_table, whole
 from compaction_lab.conversation.messages import JSON
 
 if TYPE_CHECKING:
@@ -105,15 +106,13 @@ def _row(row: dict[Hashable, object]) -> list[str]:
 
 
 def _legend(run: Run) -> str:
-    lines = [
-        "Means a unit. saved: of the baseline's input tokens on the same units, all summary",
-        f"tokens counted. USD: {run.cost_kind or 'unknown'} cost, summaries included.",
+    sentences = [
+        "Means a unit. saved: of the baseline's input tokens on the same units, all summary tokens counted.",
+        f"USD: {run.cost_kind or 'unknown'} cost, summaries included.",
     ]
     if run.simulated:
-        lines.append(f"Simulated by a stub: {', '.join(sorted(run.simulated))}.")
-    coverage = run.coverage
-    lines.append(f"Units: {coverage}.")
-    return "\n".join(lines)
+        sentences.append(f"Simulated by a stub: {', '.join(sorted(run.simulated))}.")
+    return f"{textwrap.fill(' '.join(sentences), WIDTH)}\nUnits: {run.coverage}."
 
 
 def _plain(value: object) -> object:

@@ -1,9 +1,10 @@
 """The append-only log of a conversation, numbered: turn, step and group of every message.
 
 The rules are the lab's (design glossary). A *turn* is a user message and everything up to the next one; turn 0
-precedes the first. A *step* is one model call and the tool results that follow it; what precedes a call (a user
-message, say) belongs to its step. A *group* is what must stay or go together: an assistant message with its calls,
-their results and the reasoning bound to it. Frameworks that group otherwise bring their own rule.
+precedes the first, and a summary in the user's role opens none. A *step* is one model call and the tool results that
+follow it; what precedes a call (a user message, say) belongs to its step. A *group* is what must stay or go together:
+an assistant message with its calls, their results and the reasoning bound to it. Frameworks that group otherwise bring
+their own rule.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ Unit = Literal["turn", "step", "group", "message", "result"]
 
 
 def is_system(message: Message) -> bool:
-    """Whether a message instructs the model (``system``, or ``developer`` as newer providers call it)."""
-    return message.role in ("system", "developer")
+    """Whether a message instructs the model (``system``, or ``developer`` as newer providers call it).
+
+    A summary in the system's role does not: the next summary may take its place.
+    """
+    return message.role in ("system", "developer") and message.source != "summary"
 
 
 class Log:
@@ -53,11 +57,12 @@ class Log:
         self.calls: list[int] = []
         self.results: list[int] = []
         self._untouchable: list[int] = []
+        self._pinned_groups: set[int] = set()
         self._members: dict[int, list[int]] = {}
         self._kinds: dict[int, GroupKind] = {}
         self._step_has_call = False
         self._pairing = Pairing()
-        self._answered: dict[int, list[int]] = {}
+        self._speaker = -1  # the newest message that is no tool result
         for message in messages:
             self.append(message)
 
@@ -71,18 +76,11 @@ class Log:
     def append(self, message: Message) -> int:
         """Add one message, number it, and return its index."""
         index = len(self.messages)
-        previous = self.messages[-1] if self.messages else None
         answers = self._pairing.append(message)
-        continues = (
-            message.role == "assistant"
-            and previous is not None
-            and previous.role == "assistant"
-            and bool(message.response_id)
-            and message.response_id == previous.response_id
-        )
-        if message.role == "user":
+        continued = self._continued_by(message)
+        if message.role == "user" and message.source != "summary":
             self.turn_starts.append(index)
-        if message.role != "tool" and not continues:
+        if message.role != "tool" and continued < 0:
             if self._step_has_call:
                 self.step_starts.append(index)
             self._step_has_call = message.role == "assistant"
@@ -90,24 +88,30 @@ class Log:
                 self.calls.append(index)
         if message.role == "tool":
             self.results.append(index)
-            if answers is not None:
-                self._answered.setdefault(answers, []).append(index)
+        else:
+            self._speaker = index
         if message.pinned or is_system(message):
             self._untouchable.append(index)
         self.messages.append(message)
         self.turns.append(len(self.turn_starts) - 1)
         self.steps.append(len(self.step_starts))
-        self._join_group(index, message, answers, continues=continues)
+        self._join_group(index, message, continued if answers is None else answers)
         return index
 
-    def _join_group(self, index: int, message: Message, answers: int | None, *, continues: bool) -> None:
-        if answers is not None:
-            first = self.groups[answers]
-        elif message.role == "assistant" and index and (continues or _only_reasoning(self.messages[index - 1])):
-            first = self.groups[index - 1]
-        else:
-            first = index
+    def _continued_by(self, message: Message) -> int:
+        """Return the message of the same model call that ``message`` continues, results apart, or -1."""
+        if message.role != "assistant" or not message.response_id or self._speaker < 0:
+            return -1
+        speaker = self.messages[self._speaker]
+        return self._speaker if speaker.role == "assistant" and speaker.response_id == message.response_id else -1
+
+    def _join_group(self, index: int, message: Message, joins: int) -> None:
+        if joins < 0 and message.role == "assistant" and index and _only_reasoning(self.messages[index - 1]):
+            joins = index - 1
+        first = index if joins < 0 else self.groups[joins]
         self.groups.append(first)
+        if message.pinned:
+            self._pinned_groups.add(first)
         if first == index:
             self.group_starts.append(index)
             self._members[index] = [index]
@@ -128,6 +132,10 @@ class Log:
         """Return the kind of the group that starts at ``first``."""
         return self._kinds[first]
 
+    def is_pinned(self, first: int) -> bool:
+        """Whether a message of the group that starts at ``first`` is pinned."""
+        return first in self._pinned_groups
+
     def untouchable_before(self, stop: int) -> int:
         """Return the index of the newest system or pinned message before ``stop``, or -1."""
         at = bisect_left(self._untouchable, stop)
@@ -145,19 +153,16 @@ class Log:
     def unread_from(self, stop: int) -> int:
         """Return where the messages begin that no call has read completely: open calls and unread results.
 
-        That is the first message of the last call's group when the call was for tools, else ``stop``.
+        That is the first message of the last call's group when the call was for tools, else the first result after
+        the call (a late or orphaned one), else ``stop``.
         """
         call = self.last_call(stop)
-        if call < 0:
-            return stop
-        members = self.members(self.groups[call], stop)
-        if any(self.messages[index].calls for index in members):
-            return members[0]
-        return stop
-
-    def answers_to(self, index: int, stop: int) -> list[int]:
-        """Return the indices of the results, before ``stop``, that answer the calls of message ``index``."""
-        return [result for result in self._answered.get(index, ()) if result < stop]
+        if call >= 0:
+            members = self.members(self.groups[call], stop)
+            if any(self.messages[index].calls for index in members):
+                return members[0]
+        at = bisect_left(self.results, call + 1)
+        return min(self.results[at], stop) if at < len(self.results) else stop
 
 
 def _only_reasoning(message: Message) -> bool:

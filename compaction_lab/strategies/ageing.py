@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from compaction_lab.conversation.context import Context, Key, Placed
-from compaction_lab.conversation.log import Log, Unit
+from compaction_lab.conversation.log import Log, Unit, is_system
 from compaction_lab.strategies.base import Situation, start
 from compaction_lab.strategies.memory import remembered
 
@@ -34,7 +34,7 @@ def boundary(situation: Situation, unit: Unit, keep_last: int) -> int:
     """Return the log index from which the newest ``keep_last`` complete units begin.
 
     Complete units lie beside what is still being worked on: the running turn, open calls, results no call has read.
-    Messages are never cut out of their group: where the count ends inside one, the whole group is kept.
+    The count may end inside a group: who removes messages removes whole groups (``Situation.removable``).
     """
     log, stop = situation.context.log, situation.context.stop
     if unit == "turn":
@@ -43,14 +43,12 @@ def boundary(situation: Situation, unit: Unit, keep_last: int) -> int:
     if unit == "step":
         return _start_of(log.step_starts, complete_steps(situation) - keep_last, 0, stop)
     if unit == "result":
-        return _nth_newest(situation, log.results, keep_last)
-    if unit == "group":
-        return _nth_newest(situation, log.group_starts, keep_last)
-    return log.groups[at] if (at := _nth_newest(situation, range(stop), keep_last)) < stop else stop
+        return _nth_newest(situation, log.results, keep_last, whole_groups=False)
+    return _nth_newest(situation, log.group_starts if unit == "group" else range(stop), keep_last, whole_groups=True)
 
 
 def complete_steps(situation: Situation) -> int:
-    """Return the number of steps whose results, if any, a later call has read or the end of the turn has closed."""
+    """Return the number of steps whose results, if any, a later call has read."""
     log, stop = situation.context.log, situation.context.stop
     call = log.last_call(stop)
     if call < 0:
@@ -63,20 +61,25 @@ def complete_turns(situation: Situation) -> int:
     return situation.context.log.turn_at(situation.context.stop) - (0 if situation.turn_is_over else 1)
 
 
-def newly_aged(situation: Situation, index: int) -> Newly:
-    """Return what is behind log index ``index`` and may be touched, less what the strategy already dealt with."""
+def newly_aged(situation: Situation, index: int, *, whole_groups: bool = False) -> Newly:
+    """Return what is behind log index ``index`` and may be touched, less what the strategy already dealt with.
+
+    With ``whole_groups`` a message waits until all of its group is behind the index and none of it is protected.
+    """
     context, base, continues = start(situation)
     old = situation.memory if continues and isinstance(situation.memory, Aged) else Aged(0)
     waiting = [Placed(key, message) for key in old.spared if (message := context.get(key)) is not None]
     waiting.extend(context.entries((old.boundary, 0), (index, 0)))
-    ready = tuple(entry for entry in waiting if not situation.protects(entry.key, entry.message))
-    chosen = {entry.key for entry in ready}
-    spared = tuple(entry.key for entry in waiting if entry.key not in chosen and not _for_good(entry))
-    return Newly(context, base, ready, Aged(max(index, old.boundary), spared))
-
-
-def _for_good(entry: Placed) -> bool:
-    return entry.message.pinned or entry.message.role in ("system", "developer")
+    end = max(index, old.boundary)
+    ready: list[Placed] = []
+    spared: list[Key] = []
+    for entry in waiting:
+        key, message = entry.key, entry.message
+        if situation.removable(key, message, end) if whole_groups else not situation.protects(key, message):
+            ready.append(entry)
+        elif not (message.pinned or is_system(message)):
+            spared.append(key)
+    return Newly(context, base, tuple(ready), Aged(end, tuple(spared)))
 
 
 def _start_of(starts: list[int], number: int, lowest: int, stop: int) -> int:
@@ -85,20 +88,24 @@ def _start_of(starts: list[int], number: int, lowest: int, stop: int) -> int:
     return min(starts[number], stop) if number < len(starts) else stop
 
 
-def _nth_newest(situation: Situation, indices: list[int] | range, keep_last: int) -> int:
-    """Return the ``keep_last``-th newest of ascending log indices, counting only what may be touched."""
+def _nth_newest(situation: Situation, indices: list[int] | range, keep_last: int, *, whole_groups: bool) -> int:
+    """Return the ``keep_last``-th newest of ascending log indices, counting only what may be touched.
+
+    With ``whole_groups`` what is bound to a pinned message stays anyway and is not counted.
+    """
     log: Log = situation.context.log
     end = situation.unread_from
     if keep_last == 0:
         return end
     newest = bisect_left(indices, end) - 1
     at = newest - keep_last + 1
-    if at >= 0 and max(log.untouchable_before(end), situation.running_user) < indices[at]:
+    if at >= 0 and max(log.untouchable_before(end), situation.running_user) < log.groups[indices[at]]:
         return indices[at]
     left = keep_last
     for at in range(newest, -1, -1):
         index = indices[at]
-        if not situation.protects((index, 0), log.messages[index]):
+        held = whole_groups and log.is_pinned(log.groups[index])
+        if not held and not situation.protects((index, 0), log.messages[index]):
             left -= 1
             if left == 0:
                 return index

@@ -15,6 +15,7 @@ from typing import Literal, Protocol, TypeAlias
 from compaction_lab.conversation.context import Context, Counter, Edit, Key
 from compaction_lab.conversation.log import is_system
 from compaction_lab.conversation.messages import Message, ToolDefinition, Usage
+from compaction_lab.errors import StrategyError
 from compaction_lab.models.base import ModelReply, ModelRequest
 
 Occasion = Literal["before_call", "before_turn", "after_turn", "overflow", "requested"]
@@ -46,7 +47,7 @@ class Situation:
     counter
         The counting rule that this strategy decides by.
     memory
-        What it returned last time (``None`` at first, and after a trigger kept it from acting).
+        What it returned last time; ``None`` at first.
     last
         Its own previous result with the new messages appended; ``None`` at first and after a stored rewrite.
     overhead_tokens
@@ -101,6 +102,17 @@ class Situation:
             return True
         return rank == 0 and (index == self.running_user or index >= self.unread_from)
 
+    def removable(self, key: Key, message: Message, before: int) -> bool:
+        """Whether a message may be removed with its group: all of it lies before log index ``before``, unprotected."""
+        if self.protects(key, message):
+            return False
+        index, rank = key
+        if rank:
+            return True
+        log = self.context.log
+        first = log.groups[index]
+        return not log.is_pinned(first) and log.members(first, self.context.stop)[-1] < min(before, self.unread_from)
+
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
@@ -152,9 +164,15 @@ def steps(strategy: Strategy, situation: Situation) -> Steps:
     """Run a strategy of either shape as a generator."""
     answer = strategy(situation)
     if isinstance(answer, GeneratorType):
-        return (yield from answer)
-    assert isinstance(answer, Compaction)
-    return answer
+        done: Compaction = yield from answer
+        return done
+    if isinstance(answer, Compaction):
+        return answer
+    msg = (
+        f"strategy {type(strategy).__name__} returned {type(answer).__name__}; a strategy returns a Compaction, or is "
+        "a generator that yields tuples of model requests and returns one"
+    )
+    raise StrategyError(msg)
 
 
 def drive(running: Steps, ask: Callable[[ModelRequest], ModelReply]) -> Compaction:
@@ -180,16 +198,25 @@ def start(situation: Situation) -> tuple[Context, Literal["history", "last"], bo
 
 @dataclass(frozen=True, slots=True)
 class Triggered:
-    """A strategy that acts only when its trigger says so; otherwise it leaves the history as it is."""
+    """A strategy that acts only when its trigger says so; otherwise it leaves the history as it is.
+
+    Its memory is whether it acted, and the strategy's own, which outlives the occasions without action; what the
+    strategy made of the history does not, so that it then starts from the history.
+    """
 
     trigger: Trigger
     strategy: Strategy
 
     def __call__(self, situation: Situation) -> Compaction | Steps:
         """Ask the trigger, then the strategy."""
+        acted, memory = situation.memory if isinstance(situation.memory, tuple) else (False, None)
         if not self.trigger(situation):
-            return Compaction(memory=None)
-        return self.strategy(situation)
+            return Compaction(memory=(False, memory))
+        return self._act(replace(situation, memory=memory, last=situation.last if acted else None))
+
+    def _act(self, situation: Situation) -> Steps:
+        done = yield from steps(self.strategy, situation)
+        return replace(done, memory=(True, situation.memory if done.memory is UNCHANGED else done.memory))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +231,10 @@ class Pipeline:
     def __call__(self, situation: Situation) -> Steps:
         """Run the children one after the other."""
         remembered = situation.memory if isinstance(situation.memory, tuple) else (None,) * len(self.strategies)
-        context, edits, memories, reasons = situation.context, [], [], []
+        context = situation.context
+        edits: list[Edit] = []
+        memories: list[object] = []
+        reasons: list[str] = []
         outcome = "ok"
         for strategy, memory in zip(self.strategies, remembered, strict=True):
             done = yield from steps(strategy, replace(situation, context=context, memory=memory, last=None))

@@ -86,7 +86,7 @@ class SlidingWindow:
 
     def __call__(self, situation: Situation) -> Compaction:
         """Drop what fell behind the window."""
-        newly = newly_aged(situation, boundary(situation, self.unit, self.keep_last))
+        newly = newly_aged(situation, boundary(situation, self.unit, self.keep_last), whole_groups=True)
         if not newly.entries:
             return Compaction((), newly.memory, newly.base)
         dropped = Edit("dropped", tuple(entry.key for entry in newly.entries))

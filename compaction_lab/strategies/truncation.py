@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from compaction_lab.conversation.context import Context, Edit, Key, Placed
 from compaction_lab.errors import ConfigurationError
-from compaction_lab.strategies.ageing import Aged
 from compaction_lab.strategies.base import Compaction, Situation, start
+from compaction_lab.strategies.memory import remembered
 from compaction_lab.strategies.registry import at_least, register
 
 
@@ -48,19 +49,26 @@ class Truncation:
         target = self.max_tokens if self.target_tokens is None else self.target_tokens
         context, base, continues = start(situation)
         cut = _Cut(situation, context, situation.tokens(context))
-        if continues and isinstance(situation.memory, Aged):
+        if continues and isinstance(situation.memory, Dropped):
             cut.resume(situation.memory)
             cut.forward(target)
-            if cut.gives_back(target):
-                # Something heavy behind the boundary has gone since; what was dropped beside it may fit again.
-                continues = False
+            # Something heavy that was spared may have gone since; what was dropped after it may then fit again.
+            continues = not cut.gives_back(target)
         if not continues:
             base = "history"
             cut = _Cut(situation, situation.context, found)
             cut.forward(target)
         edits = (Edit("dropped", tuple(cut.dropped)),) if cut.dropped else ()
         reason = f"{found} tokens > {self.max_tokens}" if edits else ""
-        return Compaction(edits, Aged(cut.boundary, tuple(cut.spared)), base, reason)
+        return Compaction(edits, Dropped(cut.reached, tuple(cut.spared)), base, reason)
+
+
+@remembered
+class Dropped(NamedTuple):
+    """Memory of a truncation: how far it has come, and the first keys of the groups that it had to spare on the way."""
+
+    reached: Key
+    spared: tuple[Key, ...] = ()
 
 
 @dataclass(slots=True)
@@ -70,58 +78,61 @@ class _Cut:
     situation: Situation
     context: Context
     tokens: int
-    boundary: int = 0
+    reached: Key = (0, 0)
     dropped: list[Key] = field(default_factory=list)
     spared: list[Key] = field(default_factory=list)
+    seen: set[Key] = field(default_factory=set)
     moved: bool = False
 
-    def resume(self, old: Aged) -> None:
+    def resume(self, old: Dropped) -> None:
         """Continue an earlier walk: drop what it had to spare and may go now."""
-        self.boundary = old.boundary
+        self.reached = old.reached
         for key in old.spared:
             if (message := self.context.get(key)) is not None:
-                self._take(self._group(Placed(key, message)))
+                self._take(Placed(key, message))
 
     def forward(self, target: int) -> None:
         """Drop groups, oldest first, while more than ``target`` tokens are left."""
-        if self.tokens <= target:
-            return
-        gone = set(self.dropped)
-        for entry in self.context.entries((self.boundary, 0)):
+        self.moved = self.tokens > target
+        for entry in self.context.entries(self.reached):
             if self.tokens <= target:
                 return
-            if entry.key in gone or entry.key[0] < self.boundary:
-                continue
-            group = self._group(entry)
-            self._take(group)
-            self.boundary = max(self.boundary, group[-1].key[0] + 1)
-            self.moved = True
-            gone.update(member.key for member in group)
+            self.reached = (entry.key[0], entry.key[1] + 1)
+            if entry.key not in self.seen:
+                self._take(entry)
 
     def gives_back(self, target: int) -> bool:
-        """Whether the newest dropped group of the history would fit again."""
+        """Whether the last dropped group of the history would fit again; never after a walk that had to move on."""
         if self.moved:
             return False
-        for entry in self.situation.context.before((self.boundary, 0)):
-            if not self.situation.protects(entry.key, entry.message):
-                counter = self.situation.counter
-                group = self._group(entry, self.situation.context)
-                return self.tokens + sum(counter.message(member.message) for member in group) <= target
+        shown = self.situation.context
+        for entry in shown.before(self.reached):
+            group = self._group(entry, shown)
+            if group[0].key == entry.key and self._removable(entry):
+                return self.tokens + self._weight(group) <= target
         return False
 
-    def _take(self, group: list[Placed]) -> None:
-        if any(self.situation.protects(member.key, member.message) for member in group):
-            self.spared.append(group[0].key)
-            return
-        self.dropped.extend(member.key for member in group)
-        self.tokens -= sum(self.situation.counter.message(member.message) for member in group)
+    def _take(self, entry: Placed) -> None:
+        """Drop or spare the group of an entry."""
+        group = self._group(entry, self.context)
+        keys = [member.key for member in group]
+        self.seen.update(keys)
+        if self._removable(entry):
+            self.dropped.extend(keys)
+            self.tokens -= self._weight(group)
+        else:
+            self.spared.append(keys[0])
 
-    def _group(self, entry: Placed, context: Context | None = None) -> list[Placed]:
+    def _removable(self, entry: Placed) -> bool:
+        return self.situation.removable(entry.key, entry.message, self.context.stop)
+
+    def _weight(self, group: list[Placed]) -> int:
+        return sum(self.situation.counter.message(member.message) for member in group)
+
+    def _group(self, entry: Placed, shown: Context) -> list[Placed]:
         """Return the visible members of an entry's group; an inserted message is a group of its own."""
         index, rank = entry.key
         if rank:
             return [entry]
-        shown = self.context if context is None else context
-        log = shown.log
-        members = log.members(log.groups[index], shown.stop)
+        members = shown.log.members(shown.log.groups[index], shown.stop)
         return [Placed((at, 0), message) for at in members if (message := shown.get((at, 0))) is not None]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from compaction_lab.conversation.context import Context, Counter, Edit
@@ -66,10 +66,11 @@ Occurring: TypeAlias = Generator[Requests, Replies, Context]
 
 @dataclass(slots=True)
 class _Kept:
-    """What a slot remembers between occasions: its strategy's memory and its previous result."""
+    """What a slot remembers between occasions: its strategy's memory, its previous result, and who acted above it."""
 
     memory: object = None
     last: Context | None = None
+    above: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -126,11 +127,14 @@ class ArmRun:
             self._forget("turn")
         shown = self.shown = self._advance(stop)
         fired_above = False
+        above: tuple[int, ...] = ()
         for number, slot in enumerate(self.slots):
             if slot.when != occasion and occasion not in ("overflow", "requested"):
                 continue
             kept = self._kept[number]
-            last = None if kept.last is None or fired_above else kept.last.advance(stop)
+            # Built on another history than the one shown now, a previous result is nothing to go on from.
+            stale = kept.last is None or fired_above or kept.above != above
+            last = None if stale or kept.last is None else kept.last.advance(stop)
             situation = Situation(
                 shown,
                 occasion,
@@ -159,6 +163,8 @@ class ArmRun:
                 self._forget("view")
             fired_above = fired_above or bool(edits)
             kept.last = shown = after
+            kept.above = above
+            above = (*above, number)
         return shown
 
     def resume(self, stored: Context, memory: object, last: Context) -> None:
@@ -200,11 +206,11 @@ class ArmRun:
     def _rewrite(self, history: History, shown: Context, after: Context, edits: tuple[Edit, ...]) -> None:
         """Keep a rewrite for the rest of the turn or for good; what views did at this occasion stays out of it."""
         base = self.stored if self._turn is None else self._turn
-        rewritten = after if shown is base else base.apply(edits)
+        rewritten = after if shown is base else _transferred(edits, base)
         if history == "turn":
             self._turn = rewritten
             return
-        self.stored = rewritten if self._turn is None else self.stored.apply(edits)
+        self.stored = rewritten if self._turn is None else _transferred(edits, self.stored)
         if self._turn is not None:
             self._turn = rewritten
 
@@ -230,6 +236,21 @@ class ArmRun:
             replies = yield requests
 
 
+def _transferred(edits: tuple[Edit, ...], base: Context) -> Context:
+    """Return ``base`` after edits made to a view of it: what only the view hid or showed is left out."""
+    for edit in edits:
+        if edit.kind == "restored":
+            keys = tuple(key for key in edit.keys if base.get(key) is not base.log.messages[key[0]])
+        else:
+            keys = tuple(key for key in edit.keys if base.get(key) is not None)
+        new = edit.new
+        if new is not None and new.key not in keys and base.get(new.key) is not None:
+            new = replace(new, key=base.free_key(new.key[0]))
+        if keys or new is not None:
+            base = base.apply((replace(edit, keys=keys, new=new),))
+    return base
+
+
 @dataclass(frozen=True, slots=True)
 class Playback:
     """A strategy that does again what was recorded: edits by the number of log messages at which they happened."""
@@ -249,7 +270,7 @@ def occasions(log: Log) -> Iterator[tuple[Occasion, int, int]]:
 
     Every assistant message (messages sharing a response id count once) is a call; a conversation that ends in a user
     or tool message has one further call without output. A turn is over where the next user message begins, and at the
-    end of a conversation that an assistant message ends.
+    end of a conversation that an answer without tool calls ends.
     """
     size = len(log)
     stops = list(log.calls)
@@ -264,5 +285,5 @@ def occasions(log: Log) -> Iterator[tuple[Occasion, int, int]]:
             turn += 1
             yield "before_turn", log.turn_starts[turn] + 1, turn
         yield "before_call", stop, turn
-    if turn and size and log.messages[-1].role == "assistant":
+    if turn and log.messages[-1].role == "assistant" and not log.messages[-1].calls:
         yield "after_turn", size, turn

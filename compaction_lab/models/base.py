@@ -41,8 +41,15 @@ class ModelReply:
 class Model(Protocol):
     """Anything that answers a request; ``simulated`` is true for stubs and labels all they produce."""
 
-    name: str
-    simulated: bool
+    @property
+    def name(self) -> str:
+        """What rows and manifests call it."""
+        ...
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its answers are made by a stub, not measured."""
+        ...
 
     def __call__(self, request: ModelRequest) -> ModelReply:
         """Answer one request."""

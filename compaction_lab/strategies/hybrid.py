@@ -70,7 +70,7 @@ class Hybrid:
 @register("mask_and_summarize_all", semantics=1)
 @dataclass(frozen=True, slots=True)
 class MaskAndSummarizeAll:
-    """The article's hybrid: mask every tool result after the answer, and summarise everything at a multiple of ``every``.
+    """The article's hybrid: mask every tool result after the answer, summarise everything at a multiple of ``every``.
 
     Parameters
     ----------

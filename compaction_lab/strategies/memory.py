@@ -34,7 +34,8 @@ def encode(memory: object) -> JSON:
             msg = f"memory of type {name} has no JSON form; mark the class with @remembered"
             raise StrategyError(msg)
         return {tag: [encode(item) for item in memory]}
-    msg = f"memory of type {type(memory).__name__} has no JSON form; use plain values, tuples and @remembered named tuples"
+    kind = type(memory).__name__
+    msg = f"memory of type {kind} has no JSON form; use plain values, tuples and @remembered named tuples"
     raise StrategyError(msg)
 
 

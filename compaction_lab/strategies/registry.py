@@ -99,7 +99,7 @@ def strategy(name: str, **parameters: object) -> PlacedStrategy:
     Parameters
     ----------
     name
-        ``observation_masking``, ``semantic_kernel/hybrid``, ...: any name that ``compaction-lab options strategy`` lists.
+        ``observation_masking``, ``semantic_kernel/hybrid``, ...: any that ``compaction-lab options strategy`` lists.
     **parameters
         The preset's parameters; also ``trigger``, ``tokenizer`` and ``placement``. Composed strategies take a list of
         strategies made by this function.
@@ -118,8 +118,10 @@ def strategy(name: str, **parameters: object) -> PlacedStrategy:
     unknown = [key for key in parameters if key not in node and key not in RESERVED]
     if unknown:
         raise ConfigurationError(unknown_parameter(name, unknown[0], [key for key in node if key not in RESERVED]))
-    node.update(cast("dict[str, JSON]", parameters))
-    return build(node)
+    given = cast("dict[str, JSON]", parameters)
+    if isinstance(given.get("placement"), Mapping) and isinstance(node.get("placement"), Mapping):
+        given = given | {"placement": {**node["placement"], **given["placement"]}}  # type: ignore[dict-item]
+    return build(node | given)
 
 
 def preset(name: str) -> dict[str, JSON]:
@@ -130,7 +132,7 @@ def preset(name: str) -> dict[str, JSON]:
     ConfigurationError
         No preset has this name.
     """
-    from compaction_lab.configuration import configuration_files  # noqa: PLC0415 - presets are read only when asked for
+    from compaction_lab.configuration import configuration_files
 
     files = configuration_files()
     if name not in files.options("strategy"):
@@ -198,7 +200,8 @@ def build_trigger(node: JSON) -> Trigger:
     if isinstance(node, str):
         node = {node: None}
     if not isinstance(node, Mapping) or len(node) != 1:
-        msg = f"trigger={node!r}; expected one of {', '.join(sorted(_TRIGGERS))}, with its value: {{tokens_exceed: 32000}}"
+        known = ", ".join(sorted(_TRIGGERS))
+        msg = f"trigger={node!r}; expected one of {known}, with its value: {{tokens_exceed: 32000}}"
         raise ConfigurationError(msg)
     ((name, value),) = node.items()
     kind = _find(_TRIGGERS, name, "trigger")
@@ -228,11 +231,8 @@ def _construct(build_class: type, parameters: Mapping[str, JSON], where: str) ->
     if unknown:
         msg = f"{where} has no parameter '{unknown[0]}'; it has: {', '.join(fields) or 'none'}"
         raise ConfigurationError(msg)
-    missing = [
-        name
-        for name, field in fields.items()
-        if parameters.get(name, "???" if field.default is field.default_factory is dataclasses.MISSING else None) == "???"
-    ]
+    required = [n for n, f in fields.items() if f.default is f.default_factory is dataclasses.MISSING]
+    missing = [n for n in fields if parameters.get(n, "???" if n in required else None) == "???"]
     if missing:
         msg = f"{where} needs {missing[0]}, which has no default: give strategy.{missing[0]}=..."
         raise ConfigurationError(msg)
@@ -245,36 +245,36 @@ def _convert(value: object, hint: object, where: str) -> object:
     """Check a configured value against a field's annotation, and build the strategies and triggers inside it."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        if value is None and type(None) in arguments:
-            return None
         rest = [argument for argument in arguments if argument is not type(None)]
-        if len(rest) == 1:
-            return _convert(value, rest[0], where)
-        return value
+        optional_and_none = value is None and len(rest) < len(arguments)
+        return value if optional_and_none or len(rest) > 1 else _convert(value, rest[0], where)
     if origin is Literal:
         return _one_of(value, arguments, where)
     if origin is tuple:
         if isinstance(value, str) or not isinstance(value, (list, tuple)):
-            msg = f"{where}={value!r}; expected a list"
-            raise ConfigurationError(msg)
+            raise ConfigurationError(f"{where}={value!r}; expected a list")
         return tuple(_convert(item, arguments[0], f"{where}[{at}]") for at, item in enumerate(value))
     if hint is Strategy:
         return _child(value, where)
     if hint is Trigger:
         return build_trigger(cast("JSON", value)) if isinstance(value, (str, Mapping)) else value
-    if hint is bool and isinstance(value, bool):
-        return value
-    if hint is int and isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if hint is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value)
-    if hint is str and isinstance(value, str):
-        return value
-    if hint in (bool, int, float, str):
-        expected = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[hint]  # type: ignore[index]
-        msg = f"{where}={value!r}; expected {expected}"
-        raise ConfigurationError(msg)
-    return value
+    return _plain(value, hint, where) if hint in _PLAIN else value
+
+
+_PLAIN: dict[object, tuple[tuple[type, ...], str]] = {
+    bool: ((bool,), "true or false"),
+    int: ((int,), "a whole number"),
+    float: ((int, float), "a number"),
+    str: ((str,), "text"),
+}
+"""What a field of a plain type takes, and how errors call it."""
+
+
+def _plain(value: object, hint: object, where: str) -> object:
+    accepted, expected = _PLAIN[hint]
+    if not isinstance(value, accepted) or (isinstance(value, bool) and hint is not bool):
+        raise ConfigurationError(f"{where}={value!r}; expected {expected}")
+    return float(value) if hint is float and isinstance(value, (int, float)) else value
 
 
 def _child(value: object, where: str) -> Strategy:
@@ -308,4 +308,4 @@ def _one_of(value: object, known: tuple[object, ...], where: str) -> object:
 def _load_all() -> None:
     """Import every module that registers a kind."""
     if "none" not in _STRATEGIES:
-        from compaction_lab.strategies import kinds  # noqa: F401, PLC0415 - the kinds import this module
+        from compaction_lab.strategies import kinds  # noqa: F401 - the kinds import this module

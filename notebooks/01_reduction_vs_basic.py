@@ -104,8 +104,8 @@ figures.cumulative_cost(analysis.cumulative_cost(run.calls), look)
 # ## What was forgotten
 #
 # Each answer is scored against the facts the question requires. While the tools are there, a lost fact costs a second
-# call rather than a wrong answer, so the scores can stay close. Where an arm dips, it took a summary or an earlier answer
-# for the whole truth.
+# call rather than a wrong answer, so the scores can stay close. Where an arm dips, it took a summary or an earlier
+# answer for the whole truth.
 
 # %%
 figures.rubric_per_turn(analysis.rubric_per_turn(run.probes), look)

@@ -19,13 +19,15 @@ def cost_per_unit(calls: pd.DataFrame) -> pd.DataFrame:
     return paid.groupby(["arm", *UNIT], sort=True, as_index=False).agg(cost_usd=("cost_usd", known_sum))
 
 
-def cumulative_cost(calls: pd.DataFrame) -> pd.DataFrame:
+def cumulative_cost(calls: pd.DataFrame, along: str = "turn") -> pd.DataFrame:
     """Return the cost so far at the end of each turn, summaries included, mean over seeds and trials.
 
     Parameters
     ----------
     calls
         The *calls* table.
+    along
+        ``turn``, or ``call`` for a replay of a session with a single user turn.
 
     Returns
     -------
@@ -34,11 +36,11 @@ def cumulative_cost(calls: pd.DataFrame) -> pd.DataFrame:
         first call on whose price is unknown.
     """
     paid = calls[calls["purpose"].isin(["agent", "summarizer"])]
-    by_turn = paid.groupby(["arm", *UNIT, "turn"], sort=True, as_index=False).agg(
+    by_turn = paid.groupby(["arm", *UNIT, along], sort=True, as_index=False).agg(
         cost_usd=("cost_usd", known_sum), cost_kind=("cost_kind", "first")
     )
     by_turn["cumulative_cost_usd"] = by_turn.groupby(["arm", *UNIT], sort=False)["cost_usd"].cumsum(skipna=False)
-    grouped = by_turn.groupby(["arm", *CONVERSATION, "turn"], sort=True, as_index=False)
+    grouped = by_turn.groupby(["arm", *CONVERSATION, along], sort=True, as_index=False)
     return grouped.agg(
         cost_usd=("cost_usd", lambda costs: costs.mean(skipna=False)),
         cumulative_cost_usd=("cumulative_cost_usd", lambda costs: costs.mean(skipna=False)),

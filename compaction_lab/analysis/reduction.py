@@ -37,15 +37,17 @@ def input_tokens_per_call(calls: pd.DataFrame) -> pd.DataFrame:
     return grouped.agg(input_tokens=("input_tokens", "mean"), units=("input_tokens", "count"))
 
 
-def reduction_vs_baseline(turns: pd.DataFrame, baseline: str) -> pd.DataFrame:
+def reduction_vs_baseline(turns: pd.DataFrame, baseline: str, along: str = "turn") -> pd.DataFrame:
     """Compare each turn's input tokens with the baseline arm's in the same model, dataset, seed, transcript and trial.
 
     Parameters
     ----------
     turns
-        The *turns* table.
+        The *turns* table; or the agent's rows of *calls*, see ``along``.
     baseline
         Label of the baseline arm.
+    along
+        ``turn``, or ``call`` for a replay of a session with a single user turn, where all arms make the recorded calls.
 
     Returns
     -------
@@ -54,7 +56,7 @@ def reduction_vs_baseline(turns: pd.DataFrame, baseline: str) -> pd.DataFrame:
         percent_of_baseline, reduction_percent``; the last three are missing where the baseline lacks the turn.
         The baseline itself is among the arms, at 100 % and 0 %.
     """
-    keys = [*UNIT, "turn"]
+    keys = [*UNIT, along]
     own = measured(turns[["arm", *keys, "input_tokens"]], ["input_tokens"])
     reference = own.loc[own["arm"] == baseline, [*keys, "input_tokens"]]
     reference = reference.rename(columns={"input_tokens": "baseline_input_tokens"})
@@ -65,10 +67,10 @@ def reduction_vs_baseline(turns: pd.DataFrame, baseline: str) -> pd.DataFrame:
     return paired.sort_values(["arm", *keys], ignore_index=True)
 
 
-def reduction_per_turn(turns: pd.DataFrame, baseline: str) -> pd.DataFrame:
+def reduction_per_turn(turns: pd.DataFrame, baseline: str, along: str = "turn") -> pd.DataFrame:
     """Return :func:`reduction_vs_baseline` averaged over seeds and trials, a row an arm, conversation and turn."""
-    paired = reduction_vs_baseline(turns, baseline)
-    grouped = paired.groupby(["arm", *CONVERSATION, "turn"], sort=True, as_index=False)
+    paired = reduction_vs_baseline(turns, baseline, along)
+    grouped = paired.groupby(["arm", *CONVERSATION, along], sort=True, as_index=False)
     return grouped.agg(
         percent_of_baseline=("percent_of_baseline", "mean"),
         reduction_percent=("reduction_percent", "mean"),

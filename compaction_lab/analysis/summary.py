@@ -128,6 +128,6 @@ def summary_table(run: RunTables) -> pd.DataFrame:
 
 
 def headline_table(summary: pd.DataFrame) -> pd.DataFrame:
-    """Return the summary's columns that fit a terminal or a column of print."""
+    """Return the summary's columns that fit a terminal or a column of print, less those nothing is known of."""
     keys = [key for key in KEYS if key in summary]
-    return summary[[*keys, *HEADLINE]]
+    return summary[[*keys, *(column for column in HEADLINE if summary[column].notna().any())]]

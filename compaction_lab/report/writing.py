@@ -62,8 +62,15 @@ def _baseline(run: RunTables) -> str:
     return found
 
 
+def _along(run: RunTables) -> str:
+    """Figures follow the turns; a replayed session with a single user turn is followed by call."""
+    return "turn" if len(run.turns["turn"].unique()) > 1 else "call"
+
+
 def _reduction(run: RunTables) -> pd.DataFrame:
-    return analysis.reduction_per_turn(run.turns, _baseline(run))
+    baseline, along = _baseline(run), _along(run)
+    table = run.turns if along == "turn" else run.calls[run.calls["purpose"] == "agent"]
+    return analysis.reduction_per_turn(table, baseline, along)
 
 
 FIGURES = (
@@ -76,7 +83,9 @@ FIGURES = (
     FigureSpec("total_tokens", lambda run: analysis.total_tokens(run.turns), figures.total_tokens),
     FigureSpec("percent_of_baseline", _reduction, figures.percent_of_baseline),
     FigureSpec("reduction_vs_baseline", _reduction, figures.reduction_vs_baseline),
-    FigureSpec("cumulative_cost", lambda run: analysis.cumulative_cost(run.calls), figures.cumulative_cost),
+    FigureSpec(
+        "cumulative_cost", lambda run: analysis.cumulative_cost(run.calls, _along(run)), figures.cumulative_cost
+    ),
     FigureSpec("rubric_per_turn", lambda run: analysis.rubric_per_turn(run.probes), figures.rubric_per_turn),
     FigureSpec("probe_recall", lambda run: analysis.probe_recall(run.probes), figures.probe_recall),
 )
@@ -134,9 +143,9 @@ def write_figures(run: RunTables, out: Path, formats: Sequence[str]) -> tuple[li
     look, origin = Look.of(run), provenance(run)
     written: list[Path] = []
     skipped: dict[str, str] = {}
-    by_turn = len(run.turns["turn"].unique()) > 1
+    other = "input_tokens_per_call" if _along(run) == "turn" else "input_tokens_per_turn"
     for spec in FIGURES:
-        if by_turn and spec.name == "input_tokens_per_call":
+        if spec.name == other:
             continue
         try:
             frame = spec.frame(run)
@@ -191,7 +200,9 @@ def report_tables(run: RunTables) -> dict[str, pd.DataFrame]:
     summary = analysis.summary_table(run)
     tables = {"headline": analysis.headline_table(summary), "summary": summary}
     if "laptop_catalog" in set(run.cells["dataset"]):
-        tables["beside_article"] = analysis.beside_article(summary)
+        beside = analysis.beside_article(summary)
+        if len(beside):
+            tables["beside_article"] = beside
     effects = [
         analysis.order_effect(run, *pair).assign(arms=" / ".join(pair)) for pair in analysis.hybrid_orders(run.cells)
     ]

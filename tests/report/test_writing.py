@@ -50,8 +50,11 @@ def test_a_session_of_one_turn_is_drawn_by_call(tmp_path: Path) -> None:
     run.calls["turn"] = 1
     write_report(run, tmp_path, ("svg",))
     left_out = json.loads((tmp_path / "report.json").read_text())["left_out"]
+    assert left_out == {}
+    header = (tmp_path / "figures/reduction_vs_baseline.csv").read_text().splitlines()[0]
+    assert header.startswith("arm,model,dataset,transcript,call,")
     assert (tmp_path / "figures/input_tokens_per_call.svg").is_file()
-    assert "needs two" in left_out["input_tokens_per_turn"]
+    assert not (tmp_path / "figures/input_tokens_per_turn.svg").exists()
 
 
 def test_a_run_without_baseline_or_probes_says_what_it_left_out(tmp_path: Path) -> None:

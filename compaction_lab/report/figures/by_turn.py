@@ -37,15 +37,15 @@ def _lines(
     title: Callable[[pd.DataFrame, Look], str],
     ylabel: str,
     look: Look | None,
-    along: str = "turn",
     dress: Callable[[Axes], None] | None = None,
     limits: tuple[float, float | None] = (0.0, None),
 ) -> Figure:
+    along = "call" if "call" in frame else "turn"
     drawable = require(frame, name, ["arm", "model", "dataset", "transcript", along, value])
     if drawable[along].nunique() < 2:  # noqa: PLR2004 - a line needs two points
         message = (
             f"Figure {name!r}: all rows lie at {along} {drawable[along].iloc[0]}, a line needs two. "
-            "Sessions with a single user turn are shown by call instead (input_tokens_per_call)."
+            "A session with a single user turn can be shown by call instead (along='call' in the analysis)."
         )
         raise FigureError(message)
     look = look or Look.of_arms(drawable["arm"])
@@ -157,7 +157,6 @@ def input_tokens_per_call(frame: pd.DataFrame, look: Look | None = None) -> Figu
         title=title,
         ylabel="input tokens per call",
         look=look,
-        along="call",
         dress=in_thousands,
     )
 
@@ -174,8 +173,7 @@ def percent_of_baseline(frame: pd.DataFrame, look: Look | None = None) -> Figure
     """
 
     def title(rows: pd.DataFrame, look: Look) -> str:
-        del rows
-        return f"Input tokens per turn as % of {_baseline_name(look)}"
+        return f"Input tokens per {'call' if 'call' in rows else 'turn'} as % of {_baseline_name(look)}"
 
     return _lines(
         frame,
@@ -200,9 +198,10 @@ def reduction_vs_baseline(frame: pd.DataFrame, look: Look | None = None) -> Figu
     """
 
     def title(rows: pd.DataFrame, look: Look) -> str:
-        best = rows.groupby(["arm", "turn"])["reduction_percent"].mean()
+        along = "call" if "call" in rows else "turn"
+        best = rows.groupby(["arm", along])["reduction_percent"].mean()
         top = best.reset_index().loc[int(best.to_numpy().argmax())]
-        saving = f"{best.max():.0f} % at best ({look.label(str(top['arm']))}, turn {top['turn']})"
+        saving = f"{best.max():.0f} % at best ({look.label(str(top['arm']))}, {along} {top[along]})"
         return f"Reduction of input tokens vs {_baseline_name(look)}: {saving}"
 
     shown = look or Look.of_arms(require(frame, "reduction_vs_baseline", ["arm"], 1)["arm"])
@@ -211,7 +210,7 @@ def reduction_vs_baseline(frame: pd.DataFrame, look: Look | None = None) -> Figu
         "reduction_percent",
         name="reduction_vs_baseline",
         title=title,
-        ylabel="fewer input tokens per turn",
+        ylabel="fewer input tokens",
         look=shown,
         dress=_percent,
         limits=(0.0, 100.0),

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from compaction_lab.conversation.messages import Message, Reasoning
-from compaction_lab.conversation.pairing import Pairing
+from compaction_lab.conversation.pairing import CallPlace, Pairing
 
 GroupKind = Literal["system", "user", "assistant_text", "tool_call", "summary"]
 Unit = Literal["turn", "step", "group", "message", "result"]
@@ -131,6 +131,10 @@ class Log:
     def kind(self, first: int) -> GroupKind:
         """Return the kind of the group that starts at ``first``."""
         return self._kinds[first]
+
+    def call_of(self, result: int) -> CallPlace | None:
+        """Return where the call stands that the tool message ``result`` answers; ``None`` for an orphan."""
+        return self._pairing.answers[result]
 
     def is_pinned(self, first: int) -> bool:
         """Whether a message of the group that starts at ``first`` is pinned."""

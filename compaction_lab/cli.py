@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -50,6 +51,9 @@ INTERRUPTED = 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are one message on standard error."""
     words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # transcripts hold anything, lone surrogates too
     try:
         args = _parse(words)
         return int(VERBS[args.verb].execute(args))
@@ -59,7 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 1
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        again = f"; go on with\n  {run.resume_command(words)}" if words[:1] == ["run"] else ""
+        print(f"interrupted{again}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -135,4 +135,3 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
             scored.append((-max(ratios), candidate))
     best = [candidate for _, candidate in sorted(scored)[:5]]
     return f" Did you mean {' or '.join(best)}?" if best else ""
-

@@ -6,6 +6,7 @@ import argparse
 import copy
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -52,7 +53,7 @@ def execute(args: argparse.Namespace) -> int:
             "tokens_before": done.tokens_before,
             "tokens_after": done.tokens_after,
             "changed": done.changed,
-            "findings": [str(finding) for finding in done.findings],
+            "findings": [asdict(finding) for finding in done.findings],
         }
         print(json.dumps(result, indent=2, ensure_ascii=False))
         return 0
@@ -61,7 +62,7 @@ def execute(args: argparse.Namespace) -> int:
     sizes = f"{done.tokens_before:,} -> {done.tokens_after:,} tokens ({tokenizer})"
     print(f"{what}: {len(messages)} -> {len(done.messages)} messages, {sizes}", file=sys.stderr)
     for finding in done.findings:
-        print(f"finding: {finding}", file=sys.stderr)
+        print(f"{finding.rule}: messages[{finding.message_index}]: {finding.text}", file=sys.stderr)
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import textwrap
 from collections.abc import Sequence
 from typing import SupportsFloat, TypeGuard
 
@@ -45,10 +44,19 @@ def wrap_label(label: str, width: int) -> list[str]:
         if len(lines[-1] + piece.rstrip()) <= width:
             lines[-1] += piece
             continue
-        chunks = textwrap.wrap(piece, width - len(_INDENT), break_on_hyphens=False)
-        lines += [_INDENT + chunk for chunk in chunks]
-        lines[-1] += " " * (len(piece) - len(piece.rstrip()))
+        lines += [_INDENT + chunk for chunk in _chunks(piece, width - len(_INDENT))]
     return [line.rstrip() for line in lines if line.strip()] or [""]
+
+
+def _chunks(word: str, width: int) -> list[str]:
+    """Cut a word that may be too long for a line, after an underscore or equals sign where there is one."""
+    chunks = [""]
+    for part in re.findall(r"[^_=]*[_=]*\s*", word):
+        if len(chunks[-1] + part.rstrip()) <= width:
+            chunks[-1] += part
+        else:
+            chunks += [part[at : at + width] for at in range(0, len(part), width)]
+    return [chunk for chunk in chunks if chunk]
 
 
 def whole(value: object) -> str:

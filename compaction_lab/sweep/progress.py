@@ -110,7 +110,7 @@ def duration(seconds: float) -> str:
     """Write a time span briefly.
 
     >>> duration(4.2), duration(75), duration(7300)
-    ('4 s', '1 min 15 s', '2 h 2 min')
+    ('4 s', '1 min 15 s', '2 h 1 min')
     """
     whole = round(seconds)
     minutes, rest = divmod(whole, 60)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Literal, cast
 
 from compaction_lab.arm import ArmRun, Playback, Slot, occasions
 from compaction_lab.conversation.context import Context, Edit, EditKind, Key, Placed
@@ -13,7 +13,7 @@ from compaction_lab.errors import StoreError
 from compaction_lab.importers.lab import message_from_lab
 from compaction_lab.records import Row
 from compaction_lab.strategies.base import Compaction, History, Occasion
-from compaction_lab.strategies.summarization import rendered
+from compaction_lab.strategies.reading import rendered
 from compaction_lab.sweep.loading import Run
 from compaction_lab.sweep.store import Unit
 
@@ -57,7 +57,7 @@ def rebuilt(run: Run, unit: Unit, call: int) -> tuple[Context, Context]:
         number += occasion == "before_call"
         if occasion == "before_call" and number == call:
             return before, after
-    msg = f"{run.name}: unit {'/'.join(map(str, unit))} has no call {call}; it made {number} agent calls (1 to {number})"
+    msg = f"{run.name}: unit {'/'.join(map(str, unit))} has no call {call}; its calls are 1 to {number}"
     raise StoreError(msg)
 
 
@@ -107,7 +107,7 @@ def _slots(rows: list[Row], message: Callable[[str], Message]) -> list[Slot]:
         number = cast("int", row["slot"])
         when, stop = cast("Occasion", row["when"]), cast("int", row["stop"])
         edits = tuple(_edit(cast("Mapping[str, JSON]", edit), message) for edit in cast("list[JSON]", row["edits"]))
-        base = "last" if row["base"] == "last" else "history"
+        base: Literal["history", "last"] = "last" if row["base"] == "last" else "history"
         recorded.setdefault(number, {})[when, stop] = Compaction(edits, (), base)
         if when not in ("overflow", "requested") or number not in placements:
             placements[number] = (when, cast("History", row["history"]))

@@ -62,7 +62,8 @@ def execute(args: argparse.Namespace) -> int:
     sizes = f"{done.tokens_before:,} -> {done.tokens_after:,} tokens ({tokenizer})"
     print(f"{what}: {len(messages)} -> {len(done.messages)} messages, {sizes}", file=sys.stderr)
     for finding in done.findings:
-        print(f"{finding.rule}: messages[{finding.message_index}]: {finding.text}", file=sys.stderr)
+        place = "" if finding.message_index is None else f" messages[{finding.message_index}]:"
+        print(f"{finding.rule}:{place} {finding.text}", file=sys.stderr)
     return 0
 
 

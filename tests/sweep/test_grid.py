@@ -49,7 +49,9 @@ def test_values_multiply_within_a_line_and_the_baseline_comes_once_a_seed() -> N
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=3), min_size=1, max_size=3))
 def test_the_union_of_lines_does_not_depend_on_how_values_are_spread_over_lines(lines: list[list[int]]) -> None:
-    spread = grid(arms=tuple(f"strategy=sliding_window strategy.keep_last={','.join(map(str, line))}" for line in lines))
+    spread = grid(
+        arms=tuple(f"strategy=sliding_window strategy.keep_last={','.join(map(str, line))}" for line in lines)
+    )
     flat = sorted({value for line in lines for value in line})
     together = grid("strategy=sliding_window", f"strategy.keep_last={','.join(map(str, flat))}")
     assert {cell.key for cell in spread.cells} == {cell.key for cell in together.cells}
@@ -154,7 +156,9 @@ def test_a_key_depends_on_content_and_not_on_where_or_how_it_runs(
     (tmp_path / "elsewhere").mkdir()
     moved = write_session(tmp_path / "elsewhere" / "session.jsonl")
     monkeypatch.chdir(tmp_path)
-    assert plain == keys(name=moved) == keys("trials=3", "executor=processes", "name=other") == keys(name=Path(path.name))
+    assert (
+        plain == keys(name=moved) == keys("trials=3", "executor=processes", "name=other") == keys(name=Path(path.name))
+    )
     (tmp_path / "changed").mkdir()
     changed = write_session(tmp_path / "changed" / "session.jsonl", last="Under the desk.")
     for other in (keys(name=changed), keys("seed=1"), keys("tokenizer=cl100k_base"), keys("strategy.every=9")):

@@ -12,20 +12,21 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from conversations import coding_session
+
 from compaction_lab.accounting.cache_policy import cache_policy
 from compaction_lab.accounting.prices import price_model
 from compaction_lab.arm import ArmRun, Slot, occasions
 from compaction_lab.configuration import configuration_files
 from compaction_lab.conversation.encodings import load_encoding
 from compaction_lab.conversation.log import Log
-from compaction_lab.conversation.messages import Message, Text
+from compaction_lab.conversation.messages import Text
 from compaction_lab.conversation.tokens import TokenCounter, tokenizer
 from compaction_lab.recording import Accounts
 from compaction_lab.records import Cell, UnitResult
 from compaction_lab.replay import Cast, replay_recorded
 from compaction_lab.strategies.registry import PlacedStrategy, strategy
 from compaction_lab.sweep.store import RunStore
-from conversations import coding_session
 
 MESSAGES = 2_000
 
@@ -101,7 +102,9 @@ def main(messages: int) -> None:
 
 def write(folder: Path, placed: list[PlacedStrategy], results: list[UnitResult]) -> None:
     """Store all results as a run does."""
-    cells = [Cell(f"{number:012x}", f"{arm.name} {number}", "recorded", "bench", 0, {}) for number, arm in enumerate(placed)]
+    cells = [
+        Cell(f"{number:012x}", f"{arm.name} {number}", "recorded", "bench", 0, {}) for number, arm in enumerate(placed)
+    ]
     with RunStore.open(folder, create=True) as store:
         store.freeze(cells, {})
         for cell, result in zip(cells, results, strict=True):

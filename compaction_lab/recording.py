@@ -83,16 +83,14 @@ class Recorder:
         self,
         turn: int,
         stop: int,
-        stored: Context,
+        arm: ArmRun,
         sent: Context,
         answer: tuple[Message, ...],
         *,
-        compacted: bool,
         model: str,
         simulated: bool,
         now_s: float | None = None,
         reply: ModelReply | None = None,
-        strategy_s: float = 0.0,
     ) -> None:
         """Record one agent call: the history before the strategies acted, what was sent, what came back."""
         self.call += 1
@@ -102,9 +100,9 @@ class Recorder:
         reasoning = sum(map(counter.reasoning, answer))
         row = self._row(turn, self.call, "agent", use, output, reasoning, reply)
         row |= {
-            "context_tokens_before": stored.tokens(counter) + self.overhead_tokens,
+            "context_tokens_before": arm.shown.tokens(counter) + self.overhead_tokens,
             "context_tokens_after": use.input_tokens,
-            "compacted": compacted,
+            "compacted": any(firing.changed for firing in arm.firings),
             "first_changed_token": use.first_changed_token,
             "tool_calls": sum(len(message.calls) for message in answer),
             "stop": stop,
@@ -121,7 +119,7 @@ class Recorder:
             row["latency_s"] += self._summary_latency_s
             self._summary_latency_s = 0.0
         self.result.calls.append(row)
-        self.result.timings.append({"call": self.call, "strategy_s": strategy_s})
+        self.result.timings.append({"call": self.call, "strategy_s": arm.strategy_s})
 
     def request(
         self, turn: int, request: ModelRequest, reply: ModelReply, *, model: str, simulated: bool, before_call: bool
@@ -200,9 +198,11 @@ class Recorder:
     def firings(self, turn: int, stop: int, arm: ArmRun, *, before_call: bool) -> None:
         """Record what the strategies did at the last occasion of ``arm``."""
         for firing in arm.firings:
-            self.result.compactions.append(self._firing(turn, stop, firing, arm.slots[firing.slot], before_call))
+            self.result.compactions.append(
+                self._firing(turn, stop, firing, arm.slots[firing.slot], before_call=before_call)
+            )
 
-    def _firing(self, turn: int, stop: int, firing: Firing, slot: Slot, before_call: bool) -> Row:
+    def _firing(self, turn: int, stop: int, firing: Firing, slot: Slot, *, before_call: bool) -> Row:
         counter = self.accounts.counter
         keys = [key for edit in firing.edits for key in (*edit.keys, *([edit.new.key] if edit.new else []))]
         before, after = firing.before, firing.after

@@ -58,8 +58,8 @@ COMPACTION_COLUMNS = (
     "outcome",
 )
 """Of *compactions*. ``call`` is the call the firing precedes (the last one's number for ``after_turn``).
-A unit's own rows also carry ``slot`` (0 = strategy, 1 = after_strategy), ``history`` and ``stop``; ``edits`` is a list of
-``{kind, keys: [[index, rank], ...], new: {key, sha256} | null, tokens_before, tokens_after}``."""
+A unit's own rows also carry ``slot`` (0 = strategy, 1 = after_strategy), ``history``, ``base`` and ``stop``; ``edits``
+is a list of ``{kind, keys: [[index, rank], ...], new: {key, sha256} | null, tokens_before, tokens_after}``."""
 
 PROBE_COLUMNS = (
     "turn",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -74,15 +75,14 @@ class _Unit:
 
     def occur(self, occasion: Occasion, stop: int, turn: int, now_s: float | None = None) -> Context:
         """Let the strategies act, answering and recording what they ask of the summarizer."""
+        before_call = occasion in ("before_call", "before_turn")
         occurring = self.arm.occasion(occasion, stop, now_s=now_s)
-        context = _answered(occurring, lambda request: self._summarize(request, turn, before_call=occasion == "before_call"))
-        self.recorder.firings(turn, stop, self.arm, before_call=occasion in ("before_call", "before_turn"))
+        context = _answered(occurring, lambda request: self._summarize(request, turn, before_call=before_call))
+        self.recorder.firings(turn, stop, self.arm, before_call=before_call)
         return context
 
     def _summarize(self, request: ModelRequest, turn: int, *, before_call: bool) -> ModelReply:
-        summarizer = self.cast.summarizer
-        reply = _summary(summarizer, request, self.cast.seed)
-        assert summarizer is not None
+        summarizer, reply = _summary(self.cast, request)
         self.recorder.request(
             turn, request, reply, model=summarizer.name, simulated=summarizer.simulated, before_call=before_call
         )
@@ -96,7 +96,7 @@ class _Unit:
         fork = self.log.prefix(stop)
         fork.append(user(probe.question))
         occurring = self.arm.fork(fork).occasion("before_call", stop + 1)
-        sent = _answered(occurring, lambda request: _summary(self.cast.summarizer, request, self.cast.seed)).messages
+        sent = _answered(occurring, lambda request: _summary(self.cast, request)[1]).messages
         request = ModelRequest(sent, "probe", (), seed=self.cast.seed)
         reply = reader(request)
         if reply.error:
@@ -144,14 +144,12 @@ def replay_recorded(transcript: Transcript, cast: Cast, accounts: Accounts, mode
             recorder.agent_call(
                 turn,
                 stop,
-                unit.arm.shown,
+                unit.arm,
                 sent,
                 tuple(_answer(log.messages, stop)),
-                compacted=any(firing.changed for firing in unit.arm.firings),
                 model=model,
                 simulated=False,
                 now_s=now_s,
-                strategy_s=unit.arm.strategy_s,
             )
     for probe in probes[asked:]:
         stop = _asked_at(probe, log)
@@ -189,8 +187,11 @@ def run_live(scenario: Scenario, model: Model, cast: Cast, accounts: Accounts) -
                     "age_tokens": None,
                     "evidence_visible": None,
                     "answer": answer,
-                    "gold": [*(f"missing: {fact}" for fact in judged.missing), *(f"wrong: {fact}" for fact in judged.wrong),
-                             *(f"invented: {fact}" for fact in judged.invented)],
+                    "gold": [
+                        *(f"missing: {fact}" for fact in judged.missing),
+                        *(f"wrong: {fact}" for fact in judged.wrong),
+                        *(f"invented: {fact}" for fact in judged.invented),
+                    ],
                     "score": judged.score,
                     "judge": "rubric",
                     "reader": model.name,
@@ -219,14 +220,12 @@ def _live_turn(unit: _Unit, model: Model, tools: dict[str, LiveTool], number: in
         recorder.agent_call(
             number,
             stop,
-            unit.arm.shown,
+            unit.arm,
             sent,
             (message,),
-            compacted=any(firing.changed for firing in unit.arm.firings),
             model=model.name,
             simulated=model.simulated,
             reply=reply,
-            strategy_s=unit.arm.strategy_s,
         )
         log.append(message)
         said.append(reply.text)
@@ -234,7 +233,9 @@ def _live_turn(unit: _Unit, model: Model, tools: dict[str, LiveTool], number: in
             return "\n".join(filter(None, said))
         for call in reply.calls:
             text, failed = _run_tool(tools.get(call.name), call.arguments)
-            result = Message("tool", (Text(text),), call_id=call.id, name=call.name, is_error=failed, source="generated")
+            result = Message(
+                "tool", (Text(text),), call_id=call.id, name=call.name, is_error=failed, source="generated"
+            )
             log.append(result)
     raise ModelError(f"turn {number}: model {model.name} made {MAX_STEPS_PER_TURN} calls without ending the turn")
 
@@ -263,11 +264,11 @@ def _answered(occurring: Occurring, answer: Callable[[ModelRequest], ModelReply]
         return context
 
 
-def _summary(summarizer: Model | None, request: ModelRequest, seed: int) -> ModelReply:
-    if summarizer is None:
+def _summary(cast: Cast, request: ModelRequest) -> tuple[Model, ModelReply]:
+    if cast.summarizer is None:
         msg = "the strategy asks for a summary and no summarizer was given; give summarizer=stub, a model or a callable"
         raise SummarizerMissing(msg)
-    return summarizer(ModelRequest(request.messages, request.purpose, request.tools, request.max_output_tokens, seed))
+    return cast.summarizer, cast.summarizer(dataclasses.replace(request, seed=cast.seed))
 
 
 def _answer(messages: Sequence[Message], stop: int) -> Iterator[Message]:
@@ -333,7 +334,7 @@ def replay(
     arms = {"none": strategy("none")} | {s.name: s}
     cells, results = [], {}
     for label, placed in arms.items():
-        rule = counter if placed.tokenizer is None else TokenCounter(find_tokenizer(placed.tokenizer))
+        rule = counter if placed.tokenizer is None else counting_rule(placed.tokenizer)
         overhead = rule.tools(transcript.tools) + rule.request_overhead
         slot = Slot(placed.run, placed.when, placed.history, rule, overhead)
         accounts = Accounts(counter, price, recorded_bill=label == "none")

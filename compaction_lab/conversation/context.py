@@ -16,7 +16,7 @@ from compaction_lab.conversation.messages import Message
 from compaction_lab.errors import StrategyError
 
 Key = tuple[int, int]
-"""Place in a conversation: log message ``i`` is ``(i, 0)``; a message inserted after it is ``(i, 1)``, ``(i, 2)``, ..."""
+"""Place in a conversation: log message ``i`` is ``(i, 0)``; what is inserted after it ``(i, 1)``, ``(i, 2)``, ..."""
 
 EditKind = Literal["dropped", "masked", "collapsed", "clipped", "summarised", "inserted", "restored"]
 BLOCK_SIZE = 32
@@ -107,7 +107,8 @@ class Context:
         visible = tuple(entries)
         pieces = [visible[at : at + BLOCK_SIZE] for at in range(0, len(visible), BLOCK_SIZE)]
         blocks = tuple(Block(tuple(e.key for e in piece), tuple(e.message for e in piece)) for piece in pieces)
-        return cls(log)._with(blocks, stop, len(visible), {})
+        empty = cls(log)
+        return empty._with(blocks, stop, len(visible), {})  # noqa: SLF001 - its own
 
     def __len__(self) -> int:
         return self.size
@@ -211,7 +212,7 @@ class Context:
             if edit.new is not None:
                 key = edit.new.key
                 if (changes[key] if key in changes else self.get(key)) is not None:
-                    msg = f"a '{edit.kind}' edit inserts at key {key}, where a visible message stands; hide it or use a free rank"
+                    msg = f"a '{edit.kind}' edit inserts at key {key}, which is taken; hide what stands there or take a free rank"
                     raise StrategyError(msg)
                 changes[key] = edit.new.message
         return self._changed(changes) if changes else self
@@ -287,7 +288,8 @@ class Context:
 
     def _with(self, blocks: tuple[Block, ...], stop: int, size: int, sums: dict[Counter, int]) -> Context:
         context = Context.__new__(Context)
-        context.log, context.stop, context.size, context.blocks, context._sums = self.log, stop, size, blocks, sums
+        context.log, context.stop, context.size, context.blocks = self.log, stop, size, blocks
+        context._sums = sums  # noqa: SLF001 - its own
         return context
 
 
@@ -296,7 +298,7 @@ def _first_key(block: Block) -> Key:
 
 
 def _edited(block: Block, changes: dict[Key, Message | None]) -> list[Block]:
-    """Return ``block`` with messages hidden, replaced or inserted: one block, none when emptied, more when it overflows."""
+    """Return ``block`` after changes: one block, none when it is emptied, more when it overflows."""
     standing: dict[Key, Message | None] = dict(zip(block.keys, block.messages, strict=True))
     grows = not changes.keys() <= standing.keys()
     standing.update(changes)

@@ -53,8 +53,6 @@ def _position(at: int, sent: Sequence[Message], counter: Counter) -> float:
 
 def _first_statement(probe: Probe, log: Log, stop: int) -> int | None:
     """Return the message after which every evidence span has been stated."""
-    firsts = [
-        next((at for at in range(stop) if span in searchable(log.messages[at])), None) for span in probe.evidence
-    ]
+    firsts = [next((at for at in range(stop) if span in searchable(log.messages[at])), None) for span in probe.evidence]
     found = [first for first in firsts if first is not None]
     return max(found) if found and len(found) == len(firsts) else None

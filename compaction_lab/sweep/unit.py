@@ -64,7 +64,7 @@ def run_unit(cell: Cell, transcript_id: str, trial: int) -> UnitResult:
         scenario = _scenarios(_text(dataset))[transcript_id]
         model = build_model(_node(config, "model"))
         if model is None:
-            msg = "mode=live needs a model that answers; give model=stub_shop or another one (compaction-lab options model)"
+            msg = "mode=live needs a model that answers, such as model=stub_shop; 'compaction-lab options model' lists all"
             raise ConfigurationError(msg)
         tools = tuple(tool.definition for tool in scenario.tools)
         return run_live(scenario, model, _cast(config, tools, accounts, model, seed), accounts)
@@ -103,7 +103,9 @@ def unit_seed(cell: Cell, transcript_id: str, trial: int) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
 
-def _cast(config: Config, tools: tuple[ToolDefinition, ...], accounts: Accounts, agent: Model | None, seed: int) -> Cast:
+def _cast(
+    config: Config, tools: tuple[ToolDefinition, ...], accounts: Accounts, agent: Model | None, seed: int
+) -> Cast:
     summarizer = config.get("summarizer")
     blocks = True
     model: Model | None = None
@@ -132,7 +134,7 @@ def _slots(config: Config, tools: tuple[ToolDefinition, ...], accounts: Accounts
         if node is None:
             continue
         placed = _strategy(_text(cast("Config", node)))
-        rule = accounts.counter if placed.tokenizer is None else counter(placed.tokenizer)
+        rule = accounts.counter if placed.tokenizer is None else counting_rule(placed.tokenizer)
         overhead = rule.tools(tools) + rule.request_overhead
         slots.append(Slot(placed.run, placed.when, placed.history, rule, overhead))
     return slots

@@ -10,6 +10,7 @@ from typing import cast
 
 from compaction_lab.arm import ArmRun, Occurring, Slot
 from compaction_lab.conversation.context import Context, Edit, Key, Placed
+from compaction_lab.conversation.counting import counting_rule
 from compaction_lab.conversation.log import Log
 from compaction_lab.conversation.messages import JSON, Message
 from compaction_lab.conversation.tokens import TokenCounter
@@ -34,7 +35,7 @@ class Compacted:
     Parameters
     ----------
     messages
-        The messages to send, as OpenAI chat dicts; untouched ones are the caller's own objects.
+        The messages to send, as OpenAI chat dicts; untouched ones are equal to the caller's, unknown keys included.
     tokens_before, tokens_after
         Tokens of the request before and after, tools and overhead included.
     edits
@@ -101,12 +102,13 @@ def compact(
     parsed = [from_openai(message, f"messages[{at}]", keep_media=True) for at, message in enumerate(messages)]
     definitions = tools_from_openai(cast("JSON", list(tools))) if tools else ()
     run_counter = TokenCounter(find_tokenizer(tokenizer))
-    rule = run_counter if s.tokenizer is None else TokenCounter(find_tokenizer(s.tokenizer))
+    rule = run_counter if s.tokenizer is None else counting_rule(s.tokenizer)
     overhead = run_counter.tools(definitions) + run_counter.request_overhead
-    past = _recall(memory, messages, parsed)
+    author = _author(s)
+    past = _recall(memory, messages, parsed, author)
     slot = Slot(s.run, s.when, s.history, rule, rule.tools(definitions) + rule.request_overhead)
     arm = ArmRun(past.log, (slot,), definitions)
-    arm.resume(past.given if s.history == "view" else past.result, past.strategy, past.result)
+    arm.resume(Context(past.log, past.size) if s.history == "view" else past.result, past.strategy, past.result)
     before = past.given.advance(len(past.log))
     after = _occur(arm.occasion(s.when, len(past.log)), summarizer)
     own = dict(zip(before.keys, messages, strict=True))
@@ -120,29 +122,42 @@ def compact(
         after.tokens(run_counter) + overhead,
         tuple(edit for firing in arm.firings for edit in firing.edits),
         check(after.messages),
-        _remember(messages, out, before, after, arm.remembered(0)),
+        _remember(messages, out, before, after, arm.remembered(0)) | {"author": author},
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """The conversation as known: its whole log, the part of the list that is old, and what was made of it."""
+    """The conversation as known: its log, how much of it is old, where the list stands in it, what was made of it.
+
+    The log holds every message that was ever given, so that a view starts from the same history whichever of the two
+    lists was extended.
+    """
 
     log: Log
+    size: int
     given: Context
     result: Context
     strategy: object = None
 
 
-def _recall(memory: JSON, messages: Sequence[OpenAIMessage], parsed: list[Message]) -> _Past:
+def _author(s: PlacedStrategy) -> str:
+    """Return what tells one strategy's memory from another's."""
+    text = json.dumps(
+        [s.name, s.semantics, dict(s.parameters)], sort_keys=True, default=lambda value: type(value).__name__
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _recall(memory: JSON, messages: Sequence[OpenAIMessage], parsed: list[Message], author: str) -> _Past:
     """Find out which earlier list this one extends, and rebuild the log behind it; any other list starts afresh."""
-    if isinstance(memory, dict) and memory.get("format") == MEMORY_FORMAT:
+    if isinstance(memory, dict) and memory.get("format") == MEMORY_FORMAT and memory.get("author") == author:
         for name in ("given", "result"):
             keys = [_key(key) for key in cast("list[JSON]", memory[name])]
             if len(messages) >= len(keys) and _digest(messages[: len(keys)]) == memory[f"{name}_sha256"]:
                 return _continued(memory, parsed, name, keys)
     log = Log(parsed)
-    return _Past(log, Context(log), Context(log))
+    return _Past(log, 0, Context(log), Context(log))
 
 
 def _continued(memory: dict[str, JSON], parsed: list[Message], name: str, keys: list[Key]) -> _Past:
@@ -157,26 +172,26 @@ def _continued(memory: dict[str, JSON], parsed: list[Message], name: str, keys: 
         return Context.of(log, size, shown)
 
     result = standing([_key(key) for key in cast("list[JSON]", memory["result"])], _by_key(memory["result_made"]))
-    return _Past(log, standing(keys, made), result, decode(memory["strategy"]))
+    return _Past(log, size, standing(keys, made), result, decode(memory["strategy"]))
 
 
 def _remember(
     messages: Sequence[OpenAIMessage], out: Sequence[OpenAIMessage], before: Context, after: Context, strategy: object
-) -> JSON:
+) -> dict[str, JSON]:
     """Return what the next call needs: where everything stands, and the messages that its list may not hold."""
     log = after.log
-    made = _made(after)
-    standing = {index for index, rank in after.keys if (index, rank) not in made}
+    made, made_before = _made(after), _made(before)
+    standing = (set(after.keys) - made.keys()) & (set(before.keys) - made_before.keys())
     return {
         "format": MEMORY_FORMAT,
         "size": len(log),
         "given": [list(key) for key in before.keys],
         "given_sha256": _digest(messages),
-        "given_made": _to_json(_made(before)),
+        "given_made": _to_json(made_before),
         "result": [list(key) for key in after.keys],
         "result_sha256": _digest(out),
         "result_made": _to_json(made),
-        "hidden": _to_json({(index, 0): log.messages[index] for index in range(len(log)) if index not in standing}),
+        "hidden": _to_json({(at, 0): log.messages[at] for at in range(len(log)) if (at, 0) not in standing}),
         "strategy": encode(strategy),
     }
 

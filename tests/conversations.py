@@ -24,9 +24,9 @@ from compaction_lab.conversation.messages import (
 
 CALL_IDS = ("a", "b", "c", "d", "e")
 """Few, so that ids are reused once their call was answered, as recorded sessions do."""
-WORDS = "the build failed at line 42 of parser.py because token 7f3a is missing while Zoë waits für später".split()
+SENTENCE = "the build failed at line 42 of parser.py because token 7f3a is missing while Zoë waits für später "
 
-words = st.integers(1, 60).map(lambda count: " ".join((WORDS * 4)[:count]))
+words = st.integers(1, 400).map(lambda length: (SENTENCE * 4)[:length])
 result_texts = st.one_of(st.sampled_from(["", "ok", "[tool result removed]"]), words)
 seldom = st.integers(0, 7).map(lambda number: number == 0)
 

@@ -185,7 +185,7 @@ def test_a_window_keeps_its_number_of_units(messages: list[Message], window: Sli
     if running is None:
         open_step = log.unread_from(len(log)) < len(log)
         running = (log.steps[last] if open_step else log.steps[last] + 1) if last >= 0 else 1
-    complete = [number for number in range(1, running)]
+    complete = range(1, running)
     for at in range(len(messages)):
         if numbers[at] in complete[-keep_last:] or numbers[at] >= running:
             assert kept.get((at, 0)) is messages[at]

@@ -1,6 +1,7 @@
-"""A deterministic reader: answers a question with the visible lines that share most of its rarer words.
+"""A deterministic reader: answers a question by quoting the visible passages that match it best.
 
-It reads only the messages it is given. It understands nothing; it is a floor that shows whether a fact can be found.
+It reads only the messages it is given and understands nothing: its score says whether a fact can still be found by its
+wording. It is a floor, labelled simulated; evidence survival is the stronger statement without a model.
 """
 
 from __future__ import annotations
@@ -14,50 +15,62 @@ from compaction_lab.conversation.messages import Message
 from compaction_lab.models.base import ModelReply, ModelRequest
 
 _WORD = re.compile(r"\w+(?:[.\-/_]\w+)*")
+_BREAK = re.compile(r"\n|\\n|(?<=[.!?;])\s")
+"""Ends a sentence: a line's end, also as JSON writes it in tool arguments, or a mark followed by space."""
 _UNKNOWN = "I do not know; it is not in the conversation I can see."
+_SATURATION, _LENGTH = 1.2, 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class StubReader:
-    """Answers from the best-matching lines of what is visible.
+    """Quotes the best passages by BM25 (Robertson and Zaragoza 2009, k1 = 1.2, b = 0.75) over what is visible.
 
     Parameters
     ----------
-    lines
-        How many lines an answer quotes at most.
-    least_overlap
-        Share of the question's information (inverse document frequency) that a line must share to be quoted.
+    passages
+        How many passages an answer quotes at most.
+    sentences
+        Length of a passage; neighbours share one sentence.
     """
 
-    lines: int = 2
-    least_overlap: float = 0.25
+    passages: int = 3
+    sentences: int = 3
     name: str = "stub_reader"
     simulated: bool = True
 
     def __call__(self, request: ModelRequest) -> ModelReply:
-        """Quote the lines that answer the last user message, or say that it is not known."""
+        """Quote what answers the last user message, or say that it is not known."""
         *visible, question = request.messages
         asked = set(_words(question.text))
-        candidates = [(line, words) for message in visible for line, words in _lines(message) if words & asked]
-        if not asked or not candidates:
+        found = [passage for message in visible for passage in _passages(message, self.sentences)]
+        holding = Counter(word for _, words in found for word in asked & words.keys())
+        if not holding:
             return ModelReply(_UNKNOWN)
-        seen = Counter(word for _, words in candidates for word in words & asked)
-        weight = {word: math.log(1 + len(candidates) / seen[word]) for word in seen}
-        whole = sum(weight.values()) + (len(asked) - len(weight)) * math.log(1 + len(candidates))
-        scored = [(sum(weight[word] for word in words & asked), at) for at, (_, words) in enumerate(candidates)]
-        best = sorted(scored, key=lambda item: (-item[0], -item[1]))[: self.lines]
-        quoted = [candidates[at][0] for score, at in best if score >= self.least_overlap * whole]
-        return ModelReply("\n".join(dict.fromkeys(quoted)) or _UNKNOWN)
+        mean = sum(words.total() for _, words in found) / len(found)
+        rarity = {word: math.log(1 + (len(found) - count + 0.5) / (count + 0.5)) for word, count in holding.items()}
+
+        def score(words: Counter[str]) -> float:
+            length = 1 - _LENGTH + _LENGTH * words.total() / mean
+            return sum(
+                rarity[word] * words[word] * (_SATURATION + 1) / (words[word] + _SATURATION * length)
+                for word in rarity
+                if word in words
+            )
+
+        ranked = sorted(range(len(found)), key=lambda at: (-score(found[at][1]), -at))
+        return ModelReply("\n".join(found[at][0] for at in ranked[: self.passages]))
 
 
 def _words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text) if len(word) > 2]  # noqa: PLR2004 - short words say nothing
 
 
-def _lines(message: Message) -> list[tuple[str, set[str]]]:
-    found = message.memo.get("stub_reader_lines")
+def _passages(message: Message, sentences: int) -> list[tuple[str, Counter[str]]]:
+    found = message.memo.get(("passages", sentences))
     if found is None:
         text = "\n".join([message.text, *(call.arguments for call in message.calls)])
-        found = [(line, set(_words(line))) for line in map(str.strip, text.split("\n")) if line]
-        message.memo["stub_reader_lines"] = found
+        said = [sentence for sentence in map(str.strip, _BREAK.split(text)) if sentence]
+        pieces = ["\n".join(said[at : at + sentences]) for at in range(0, len(said), max(1, sentences - 1))]
+        found = [(piece, Counter(_words(piece))) for piece in pieces if piece]
+        message.memo["passages", sentences] = found
     return found  # type: ignore[return-value]

@@ -41,7 +41,9 @@ root = next((folder for folder in (Path.cwd(), Path.cwd().parent) if (folder / "
 folder = root / "experiments" / "laptop_catalog"
 if not (folder / "units.jsonl").exists():
     command = [sys.executable, "-m", "compaction_lab", "run", "experiment=laptop_catalog", "--quiet"]
-    subprocess.run(command, cwd=root, check=True, capture_output=True)
+    done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr)
 run = load_run(folder)
 look = Look.of(run)
 print(run.coverage)

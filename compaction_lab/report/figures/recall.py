@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from compaction_lab.analysis.arms import arm_order
 from compaction_lab.report.figures.layout import LABEL_WIDTH, canvas, lowest, row_height_in, titled
 from compaction_lab.report.style import Look, figure_style, require
 
@@ -32,7 +31,7 @@ def probe_recall(frame: pd.DataFrame, look: Look | None = None) -> Figure:
     """
     drawable = require(frame, "probe_recall", ["arm", "model", "dataset", "recall", "low", "high", "probes"])
     look = look or Look.of_arms(drawable["arm"])
-    arms = arm_order(drawable["arm"], look.baseline)
+    arms = list(look.arms)  # an arm without a result keeps its row, and the row says so
     groups = list(drawable.groupby(["model", "dataset"], sort=True))
     with figure_style():
         names = [look.label(arm, LABEL_WIDTH) for arm in arms]

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from compaction_lab.analysis.arms import arm_order
 from compaction_lab.report.figures.layout import LABEL_WIDTH, canvas, panels, row_height_in, thousands, titled
 from compaction_lab.report.style import Look, figure_style, require
 
@@ -40,7 +39,7 @@ def total_tokens(frame: pd.DataFrame, look: Look | None = None) -> Figure:
     """
     drawable = require(frame, "total_tokens", ["arm", "model", "dataset", "transcript", *_PARTS, "total_tokens"])
     look = look or Look.of_arms(drawable["arm"])
-    arms = arm_order(drawable["arm"], look.baseline)
+    arms = list(look.arms)  # an arm without a result keeps its row, and the row says so
     with figure_style():
         parts = panels(drawable, [*_PARTS, "total_tokens"], [])
         names = [look.label(arm, LABEL_WIDTH) for arm in arms]

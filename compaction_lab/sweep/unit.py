@@ -19,6 +19,7 @@ from compaction_lab.accounting.prices import Price, price_model
 from compaction_lab.arm import Slot
 from compaction_lab.conf_path import datasets_directory
 from compaction_lab.configuration import configuration_files
+from compaction_lab.conversation.counting import counting_rule
 from compaction_lab.conversation.messages import JSON, ToolDefinition
 from compaction_lab.conversation.tokens import TokenCounter, tokenizer
 from compaction_lab.conversation.transcript import Transcript
@@ -64,7 +65,7 @@ def run_unit(cell: Cell, transcript_id: str, trial: int) -> UnitResult:
         scenario = _scenarios(_text(dataset))[transcript_id]
         model = build_model(_node(config, "model"))
         if model is None:
-            msg = "mode=live needs a model that answers, such as model=stub_shop; 'compaction-lab options model' lists all"
+            msg = "mode=live needs a model that answers, such as stub_shop; 'compaction-lab options model' lists all"
             raise ConfigurationError(msg)
         tools = tuple(tool.definition for tool in scenario.tools)
         return run_live(scenario, model, _cast(config, tools, accounts, model, seed), accounts)
@@ -188,22 +189,49 @@ def _scenarios(dataset: str) -> dict[str, Scenario]:
     return {scenario.id: scenario for scenario in scenarios(json.loads(dataset))}
 
 
-@cache
 def _transcripts(dataset: str) -> dict[str, Transcript]:
+    return _recorded(dataset)[0]
+
+
+def _content_hash(dataset: str) -> str:
+    node = json.loads(dataset)
+    return _spoken(dataset) if node["kind"] == "scenario" else _recorded(dataset)[1]
+
+
+def _recorded(dataset: str) -> tuple[dict[str, Transcript], str]:
+    """Return the transcripts of a dataset and the hash of their content; read again when its files have changed."""
     node = json.loads(dataset)
     path = Path(node["path"]) if node.get("path") else datasets_directory() / node["file"]
-    loaded = load_transcripts(path, format=node.get("format"), on_error=node.get("on_error") or "stop")
-    return {transcript.id: transcript for transcript in loaded}
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    state = tuple((str(file), (stat := file.stat()).st_mtime_ns, stat.st_size) for file in files if file.is_file())
+    return _read(dataset, path, state)
 
 
 @cache
-def _content_hash(dataset: str) -> str:
-    if json.loads(dataset)["kind"] == "scenario":
-        return ""
+def _read(dataset: str, path: Path, state: tuple[tuple[str, int, int], ...]) -> tuple[dict[str, Transcript], str]:
+    del state  # part of the cache's key
+    node = json.loads(dataset)
+    loaded = load_transcripts(path, format=node.get("format"), on_error=node.get("on_error") or "stop")
     digest = hashlib.sha256()
-    for transcript in _transcripts(dataset).values():
+    for transcript in loaded:
         digest.update(transcript_line(transcript))
-    return digest.hexdigest()
+    return {transcript.id: transcript for transcript in loaded}, digest.hexdigest()
+
+
+@cache
+def _spoken(dataset: str) -> str:
+    """Return the hash of everything fixed that is said in a scenario: openings, turns, tools and probes."""
+    said = [
+        [
+            scenario.id,
+            [message.text for message in scenario.opening],
+            [turn.user for turn in scenario.turns],
+            [[tool.definition.name, tool.definition.description] for tool in scenario.tools],
+            [[number, probe.question, *probe.gold] for number, asked in scenario.probes.items() for probe in asked],
+        ]
+        for scenario in _scenarios(dataset).values()
+    ]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
 def _node(config: Config, key: str) -> Config:

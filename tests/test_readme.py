@@ -35,7 +35,7 @@ MESSAGES = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A reader's folder: a recorded session and a message list."""
     folder = tmp_path_factory.mktemp("reader")
     shutil.copy(ROOT / "datasets/coding_session/session.jsonl", folder / "session.jsonl")
@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_each_command_runs(command, folder):
+def test_each_command_runs(command: str, folder: Path) -> None:
     words = shlex.split(command)
     assert words[0] == "compaction-lab"
     done = subprocess.run(
@@ -59,16 +59,16 @@ def test_each_command_runs(command, folder):
     assert done.stdout
 
 
-def test_make_targets_exist():
+def test_make_targets_exist() -> None:
     targets = [
         words[1] for kind, body in BLOCKS if kind == "bash" for words in map(str.split, body.splitlines()) if words
     ]
     assert {"lab", "test"} <= set(targets)
     for target in targets:
-        subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, check=True)
+        subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, check=True)  # noqa: S607 - whichever make the reader has
 
 
-def test_python_examples_run(folder, monkeypatch, capsys):
+def test_python_examples_run(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(folder)
     using, adding = [body for kind, body in BLOCKS if kind == "python"]
     exec(compile(using, "README", "exec"), {"messages": MESSAGES})  # noqa: S102 - our own README

@@ -14,7 +14,7 @@ Role = Literal["agent", "summarizer", "reader"]
 SEMANTICS = 1
 """Version of what the stubs answer, part of every key."""
 
-KINDS = ("recorded", "stub_shop", "stub")
+KINDS = ("recorded", "stub_shop", "stub", "faulty")
 
 
 def build_model(node: Mapping[str, JSON], *, role: Role = "agent", agent: Model | None = None) -> Model | None:
@@ -47,6 +47,8 @@ def build_model(node: Mapping[str, JSON], *, role: Role = "agent", agent: Model 
         return _shop(answer_tokens)
     if kind == "stub" and role == "summarizer":
         return _summarizer()
+    if kind == "faulty" and role == "summarizer":
+        return _faulty(str(node.get("fault", "empty")))
     if kind == "stub" and role == "reader":
         return agent if agent is not None else _reader()
     msg = f"{role}: kind={kind!r}; expected one of {', '.join(KINDS)} ('stub' is a summarizer or a reader)"
@@ -65,6 +67,13 @@ def _summarizer() -> Model:
     from compaction_lab.models.stub_summarizer import ExtractiveSummarizer
 
     return ExtractiveSummarizer()
+
+
+@cache
+def _faulty(fault: str) -> Model:
+    from compaction_lab.models.faulty import FaultySummarizer
+
+    return FaultySummarizer(fault)
 
 
 @cache

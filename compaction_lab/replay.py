@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from compaction_lab.arm import ArmRun, Occurring, Slot, occasions
 from compaction_lab.conversation.context import Context
+from compaction_lab.conversation.counting import counting_rule
 from compaction_lab.conversation.log import Log
 from compaction_lab.conversation.messages import JSON, Message, Text, user
 from compaction_lab.conversation.tokens import TokenCounter

@@ -138,7 +138,7 @@ class EncodingTokenizer:
         return sum(len(self._encoding._encode_single_piece(piece[0])) for piece in pieces)  # noqa: SLF001
 
 
-_ESTIMATES: dict[str, Callable[[str], int]] = {
+ESTIMATES: dict[str, Callable[[str], int]] = {
     "characters": lambda text: -(-len(text) // 4),
     "bytes_over_4": lambda text: len(text.encode("utf-8", "surrogatepass")) // 4,
 }
@@ -167,10 +167,10 @@ def tokenizer(name: str) -> Tokenizer:
     >>> tokenizer("characters").count("Compaction keeps what matters.")
     8
     """
-    if name in _ESTIMATES:
-        return Estimate(name, _ESTIMATES[name])
+    if name in ESTIMATES:
+        return Estimate(name, ESTIMATES[name])
     if name not in ENCODINGS:
-        known = [*ENCODINGS, *_ESTIMATES]
+        known = [*ENCODINGS, *ESTIMATES]
         close = get_close_matches(name, known, 1)
         hint = f"Did you mean {close[0]!r}?" if close else "A model's name is not an encoding's."
         raise TokenizerError(f"Unknown tokenizer {name!r}. {hint} Known: {', '.join(known)}.")

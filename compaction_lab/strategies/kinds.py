@@ -1,5 +1,32 @@
 """Every module that registers a strategy or trigger kind, imported for that effect."""
 
-from compaction_lab.strategies import agent_framework_dotnet, hybrid, plain, summarization, triggers, truncation
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = ["agent_framework_dotnet", "hybrid", "plain", "summarization", "triggers", "truncation"]
+from compaction_lab.strategies import (
+    agent_framework_dotnet,
+    composition,
+    frameworks,
+    guards,
+    hybrid,
+    mechanisms,
+    plain,
+    summarization,
+    triggers,
+    truncation,
+)
+
+for package in (mechanisms, frameworks):
+    for module in iter_modules(package.__path__, f"{package.__name__}."):
+        import_module(module.name)
+
+__all__ = [
+    "agent_framework_dotnet",
+    "composition",
+    "guards",
+    "hybrid",
+    "plain",
+    "summarization",
+    "triggers",
+    "truncation",
+]

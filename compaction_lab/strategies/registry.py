@@ -167,9 +167,12 @@ def build(node: Mapping[str, JSON]) -> PlacedStrategy:
     """
     name = str(node.get("preset") or node.get("kind"))
     kind = _find(_STRATEGIES, node.get("kind"), f"strategy '{name}'")
-    parameters = {key: value for key, value in node.items() if key not in RESERVED}
+    own = {field.name for field in dataclasses.fields(kind.build)}
+    parameters = {key: value for key, value in node.items() if key not in RESERVED or key in own}
     mechanism = cast("Strategy", _construct(kind.build, parameters, f"strategy '{name}'"))
-    run = mechanism if node.get("trigger") is None else Triggered(build_trigger(node["trigger"]), mechanism)
+    # A framework whose strategies take a trigger of their own reads it by its own rule.
+    trigger = None if "trigger" in own else node.get("trigger")
+    run = mechanism if trigger is None else Triggered(build_trigger(trigger), mechanism)
     placement = node.get("placement") or {}
     if not isinstance(placement, Mapping):
         msg = f"strategy '{name}': placement={placement!r}; expected {{when: ..., history: ...}}"

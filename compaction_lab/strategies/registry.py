@@ -186,7 +186,7 @@ def build(node: Mapping[str, JSON]) -> PlacedStrategy:
         run,
         cast("Occasion", when),
         cast("History", history),
-        None if tokenizer is None else str(tokenizer),
+        tokenizer if isinstance(tokenizer, str) else None,
         parameters,
         kind.semantics,
     )

@@ -22,6 +22,7 @@ def register(verbs: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("run", metavar="RUN", help="name in experiments/, or a run folder")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: reports/RUN)")
     parser.add_argument("--format", default="png,svg,pdf", metavar="LIST", help="figure formats (default: png,svg,pdf)")
+    parser.add_argument("--force", action="store_true", help="write it again though nothing has changed")
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -30,10 +31,18 @@ def execute(args: argparse.Namespace) -> int:
     unknown = [part for part in formats if part not in FORMATS]
     if unknown or not formats:
         raise ConfigurationError(f"--format {args.format}: expected some of {', '.join(FORMATS)}")
-    from compaction_lab.report import write_report
+    from compaction_lab.report.writing import current_files, terminal_table, write_report
     from compaction_lab.sweep.loading import load_run
 
     run = load_run(args.run)
-    for path in write_report(run, args.out or Path("reports") / run.name, formats):
-        print(path)
+    out = args.out or Path("reports") / run.name
+    current = [] if args.force else current_files(run, out, formats)
+    written = current or write_report(run, out, formats)
+    for folder, what in (("figures", f"{', '.join(formats)}; the data of each as csv"), ("tables", "md, csv, tex")):
+        names = dict.fromkeys(path.stem for path in written if path.parent.name == folder)
+        print(f"{folder.capitalize()} in {out / folder} ({what}):\n  " + "\n  ".join(names))
+    print()
+    print(terminal_table(run), end="")
+    if current:
+        print(f"The report in {out} is up to date, nothing was written (--force writes it again)")
     return 0

@@ -5,6 +5,7 @@ Equal runs give equal bytes: nothing here reads the clock, and image files carry
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import platform
@@ -128,8 +129,35 @@ def write_report(run: RunTables, out: Path, formats: Sequence[str] = ("png", "sv
         "files": [path.relative_to(out).as_posix() for path in written],
         "left_out": skipped,
         "simulated": analysis.simulated_note(run.simulated),
+        "made_from": fingerprint(run, formats),
     }
     return [*written, _write(out / "report.json", _json(contents))]
+
+
+def current_files(run: RunTables, out: Path, formats: Sequence[str]) -> list[Path]:
+    """Return the files of the report in ``out`` if :func:`write_report` would write them again as they are, else none."""
+    try:
+        contents = json.loads((out / "report.json").read_bytes())
+        files = [out / name for name in contents["files"]]
+        current = contents["made_from"] == fingerprint(run, formats) and all(file.is_file() for file in files)
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return files if current else []
+
+
+def fingerprint(run: RunTables, formats: Sequence[str]) -> str:
+    """Return a hash of all that a report depends on: cells and results, formats, and the code that draws."""
+    digest = hashlib.sha256()
+    origin = provenance(run)
+    digest.update(_json({"cells": origin["cells"], "versions": origin["versions"], "style": origin["style"]}))
+    digest.update(_json({"formats": list(formats)}))
+    for table in (run.calls, run.probes, run.units):
+        digest.update(to_csv(table).encode("utf-8", "surrogatepass"))
+    package = Path(compaction_lab.__file__).parent
+    for folder in ("analysis", "report"):
+        for source in sorted((package / folder).rglob("*.py")):
+            digest.update(source.read_bytes())
+    return digest.hexdigest()
 
 
 def write_figures(run: RunTables, out: Path, formats: Sequence[str]) -> tuple[list[Path], dict[str, str]]:

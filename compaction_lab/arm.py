@@ -91,7 +91,7 @@ class ArmRun:
     stored
         The history as stored: later occasions start from it.
     shown
-        The history that the last occasion began with, before any strategy acted.
+        The history that the last occasion began with, before any strategy acted (an overflow is part of it).
     firings
         What happened at the last occasion.
     strategy_s
@@ -125,7 +125,9 @@ class ArmRun:
         if occasion == "before_turn" and self._turn is not None:
             self._turn = None
             self._forget("turn")
-        shown = self.shown = self._advance(stop)
+        shown = self._advance(stop)
+        if occasion != "overflow":
+            self.shown = shown
         fired_above = False
         above: tuple[int, ...] = ()
         for number, slot in enumerate(self.slots):
@@ -146,6 +148,7 @@ class ArmRun:
                 self.window_tokens,
                 now_s,
                 usage,
+                slot.history,
             )
             done = yield from self._timed(slot.strategy, situation)
             continues = done.base == "last" and last is not None

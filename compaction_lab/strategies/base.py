@@ -58,6 +58,8 @@ class Situation:
         Transcript time in seconds since the epoch, when recorded.
     usage
         What the provider reported for the last call, when it did.
+    history
+        How long what it does is kept: frameworks that keep notes on their messages keep them as long as the messages.
     """
 
     context: Context
@@ -70,6 +72,7 @@ class Situation:
     window_tokens: int | None = None
     now_s: float | None = None
     usage: Usage | None = None
+    history: History = "view"
 
     @property
     def turn_is_over(self) -> bool:

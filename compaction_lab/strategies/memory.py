@@ -12,7 +12,10 @@ _CLASSES: dict[str, type] = {}
 
 
 def remembered(kind: _Class) -> _Class:
-    """Let a named tuple be part of memories that are written as JSON."""
+    """Let a class be part of memories that are written as JSON.
+
+    A named tuple is written item by item. Any other class says with ``to_memory()`` which values it is made from.
+    """
     _CLASSES[kind.__name__] = kind
     return kind
 
@@ -35,6 +38,9 @@ def encode(memory: object) -> JSON:
             raise StrategyError(msg)
         return {tag: [encode(item) for item in memory]}
     kind = type(memory).__name__
+    to_memory = getattr(memory, "to_memory", None)
+    if to_memory is not None and type(memory) is _CLASSES.get(kind):
+        return {kind: [encode(item) for item in to_memory()]}
     msg = f"memory of type {kind} has no JSON form; use plain values, tuples and @remembered named tuples"
     raise StrategyError(msg)
 

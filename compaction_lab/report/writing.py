@@ -135,7 +135,7 @@ def write_report(run: RunTables, out: Path, formats: Sequence[str] = ("png", "sv
 
 
 def current_files(run: RunTables, out: Path, formats: Sequence[str]) -> list[Path]:
-    """Return the files of the report in ``out`` if :func:`write_report` would write them again as they are, else none."""
+    """Return the files of the report in ``out`` if writing it again would change none of them, else an empty list."""
     try:
         contents = json.loads((out / "report.json").read_bytes())
         files = [out / name for name in contents["files"]]

@@ -1,0 +1,112 @@
+"""Strands' SummarizingConversationManager: the oldest share of the messages becomes a user-role summary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compaction_lab.errors import ConfigurationError
+from compaction_lab.strategies.base import Compaction, Situation, Steps
+from compaction_lab.strategies.reading import Reading
+from compaction_lab.strategies.registry import at_least, register
+from compaction_lab.strategies.spans import Entries, leading_system, result_units, span
+from compaction_lab.strategies.summaries import INSTRUCTION, Acceptance, Wording, continuing, summarized
+from compaction_lab.strategies.triggers import Overflow, WindowFractionExceeds
+
+LOWEST_RATIO, HIGHEST_RATIO = 0.1, 0.8
+
+
+@register("strands/summarizing_conversation_manager", semantics=1)
+@dataclass(frozen=True, slots=True)
+class SummarizingConversationManager:
+    """Summarise the oldest ``summary_ratio`` of the messages when a request overflows (strands-agents 1.62.0).
+
+    The system prompt is not part of the messages; the results of parallel calls are one message.
+
+    Parameters
+    ----------
+    summary_ratio
+        Share of the messages to summarise, clamped to 0.1 - 0.8.
+    preserve_recent_messages
+        Newest messages that always stay.
+    summarization_system_prompt
+        ``None``: the lab's own.
+    pin_first
+        Messages at the start of the conversation that are never summarised.
+    proactive_compression
+        Share of the window at which it also acts before a call (the framework's ``True`` is 0.7); ``None``: only on
+        overflow.
+    """
+
+    summary_ratio: float = 0.3
+    preserve_recent_messages: int = 10
+    summarization_system_prompt: str | None = None
+    pin_first: int | None = None
+    proactive_compression: float | None = None
+    always: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        at_least(self, "preserve_recent_messages", 0)
+        if self.proactive_compression is not None and not 0 < self.proactive_compression <= 1:
+            raise ConfigurationError(
+                f"strands: proactive_compression={self.proactive_compression!r}; expected a share above 0 and at most 1"
+            )
+
+    def __call__(self, situation: Situation) -> Steps:
+        """Summarise when due."""
+        return continuing(self._summarize, situation)
+
+    def _summarize(self, situation: Situation) -> Compaction | Steps:
+        if not self._due(situation):
+            return Compaction()
+        every = list(situation.context.entries())
+        entries = every[leading_system(every) :]
+        units = result_units(entries)
+        ratio = max(LOWEST_RATIO, min(HIGHEST_RATIO, self.summary_ratio))
+        count = min(max(1, int(len(units) * ratio)), len(units) - self.preserve_recent_messages)
+        if count <= 0:
+            return Compaction(outcome="rejected: insufficient messages for summarization")
+        found = _split(entries, units, count)
+        if found is None:
+            return Compaction(outcome="rejected: no place to cut that leaves calls and results together")
+        stop = units[found][0] if found < len(units) else len(entries)
+        old = span(entries, 0, stop)
+        pinned = self._pinned(situation)
+        hidden = tuple(entry for entry in old.hidden if entry.key not in pinned)
+        if not hidden:
+            return Compaction(outcome="rejected: everything old is pinned")
+        prompt = self.summarization_system_prompt or INSTRUCTION
+        wording = Wording(prompt, prompt, "", max_summary_tokens=None)
+        return summarized(
+            situation, type(old)(hidden, old.before), wording, Reading(), Acceptance(only_if_shorter=False)
+        )
+
+    def _due(self, situation: Situation) -> bool:
+        if self.always or Overflow()(situation):
+            return True
+        share = self.proactive_compression
+        return share is not None and WindowFractionExceeds(share, inclusive=True)(situation)
+
+    def _pinned(self, situation: Situation) -> set[tuple[int, int]]:
+        """Return the keys of the conversation's first messages."""
+        if not self.pin_first:
+            return set()
+        context = situation.context
+        log = list(type(context)(context.log, context.stop).entries())
+        entries = log[leading_system(log) :]
+        first = result_units(entries)[: self.pin_first]
+        return {entries[at].key for start, stop in first for at in range(start, stop)}
+
+
+def _split(entries: Entries, units: list[tuple[int, int]], at: int) -> int | None:
+    """Move a cut forward past results and past calls that nothing answers directly; ``None`` when none is left."""
+    if at == len(units):
+        return at
+    while at < len(units):
+        message = entries[units[at][0]].message
+        answered = at + 1 >= len(units) or entries[units[at + 1][0]].message.role == "tool"
+        if message.role == "tool" or (message.calls and not answered):
+            at += 1
+            continue
+        return at
+    return None

@@ -72,6 +72,7 @@ class Recorder:
     overhead_tokens: int = field(init=False)
     _caches: dict[str, PromptCache] = field(init=False, default_factory=dict)
     _summary_latency_s: float = field(init=False, default=0.0)
+    _fired: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         """Count the fixed part of every request once."""
@@ -102,7 +103,7 @@ class Recorder:
         row |= {
             "context_tokens_before": arm.shown.tokens(counter) + self.overhead_tokens,
             "context_tokens_after": use.input_tokens,
-            "compacted": any(firing.changed for firing in arm.firings),
+            "compacted": self._fired,
             "first_changed_token": use.first_changed_token,
             "tool_calls": sum(len(message.calls) for message in answer),
             "stop": stop,
@@ -118,6 +119,7 @@ class Recorder:
         if self._summary_latency_s and isinstance(row["latency_s"], float):
             row["latency_s"] += self._summary_latency_s
             self._summary_latency_s = 0.0
+        self._fired = False
         self.result.calls.append(row)
         self.result.timings.append({"call": self.call, "strategy_s": arm.strategy_s})
 
@@ -197,6 +199,7 @@ class Recorder:
 
     def firings(self, turn: int, stop: int, arm: ArmRun, *, before_call: bool) -> None:
         """Record what the strategies did at the last occasion of ``arm``."""
+        self._fired = self._fired or (before_call and any(firing.changed for firing in arm.firings))
         for firing in arm.firings:
             self.result.compactions.append(
                 self._firing(turn, stop, firing, arm.slots[firing.slot], before_call=before_call)

@@ -76,11 +76,25 @@ class _Unit:
 
     def occur(self, occasion: Occasion, stop: int, turn: int, now_s: float | None = None) -> Context:
         """Let the strategies act, answering and recording what they ask of the summarizer."""
-        before_call = occasion in ("before_call", "before_turn")
+        before_call = occasion != "after_turn"
         occurring = self.arm.occasion(occasion, stop, now_s=now_s)
         context = _answered(occurring, lambda request: self._summarize(request, turn, before_call=before_call))
         self.recorder.firings(turn, stop, self.arm, before_call=before_call)
         return context
+
+    def before_call(self, stop: int, turn: int, now_s: float | None = None) -> Context:
+        """Return what a call is sent; what overflows the window goes once through every strategy of the arm."""
+        sent = self.occur("before_call", stop, turn, now_s)
+        if not self._overflows(sent):
+            return sent
+        sent = self.occur("overflow", stop, turn, now_s)
+        if self._overflows(sent):
+            self.recorder.result.outcome = "overflow"
+        return sent
+
+    def _overflows(self, sent: Context) -> bool:
+        window, recorder = self.cast.window_tokens, self.recorder
+        return window is not None and sent.tokens(recorder.accounts.counter) + recorder.overhead_tokens > window
 
     def _summarize(self, request: ModelRequest, turn: int, *, before_call: bool) -> ModelReply:
         summarizer, reply = _summary(self.cast, request)
@@ -96,8 +110,10 @@ class _Unit:
             return
         fork = self.log.prefix(stop)
         fork.append(user(probe.question))
-        occurring = self.arm.fork(fork).occasion("before_call", stop + 1)
-        sent = _answered(occurring, lambda request: _summary(self.cast, request)[1]).messages
+        arm = self.arm.fork(fork)
+        for occasion in ("before_turn", "before_call"):
+            occurring = arm.occasion(occasion, stop + 1)
+            sent = _answered(occurring, lambda request: _summary(self.cast, request)[1]).messages
         request = ModelRequest(sent, "probe", (), seed=self.cast.seed)
         reply = reader(request)
         if reply.error:
@@ -140,18 +156,12 @@ def replay_recorded(transcript: Transcript, cast: Cast, accounts: Accounts, mode
             unit.ask(probes[asked], _asked_at(probes[asked], log), log.turn_at(_asked_at(probes[asked], log)))
             asked += 1
         now_s = _time_of(log.messages, stop)
-        sent = unit.occur(occasion, stop, turn, now_s)
-        if occasion == "before_call":
-            recorder.agent_call(
-                turn,
-                stop,
-                unit.arm,
-                sent,
-                tuple(_answer(log.messages, stop)),
-                model=model,
-                simulated=False,
-                now_s=now_s,
-            )
+        if occasion != "before_call":
+            unit.occur(occasion, stop, turn, now_s)
+            continue
+        sent = unit.before_call(stop, turn, now_s)
+        answer = tuple(_answer(log.messages, stop))
+        recorder.agent_call(turn, stop, unit.arm, sent, answer, model=model, simulated=False, now_s=now_s)
     for probe in probes[asked:]:
         stop = _asked_at(probe, log)
         unit.ask(probe, stop, log.turn_at(stop))
@@ -211,7 +221,7 @@ def _live_turn(unit: _Unit, model: Model, tools: dict[str, LiveTool], number: in
     said = []
     for _ in range(MAX_STEPS_PER_TURN):
         stop = len(log)
-        sent = unit.occur("before_call", stop, number)
+        sent = unit.before_call(stop, number)
         reply = model(ModelRequest(sent.messages, "agent", recorder.tools, seed=unit.cast.seed))
         if reply.error:
             raise ModelError(f"turn {number}: model {model.name}: {reply.error}")
@@ -273,13 +283,17 @@ def _summary(cast: Cast, request: ModelRequest) -> tuple[Model, ModelReply]:
 
 
 def _answer(messages: Sequence[Message], stop: int) -> Iterator[Message]:
-    """Yield the recorded answer to the call at ``stop``: its assistant message and those of the same response."""
+    """Yield the recorded answer to the call at ``stop``: its assistant message and those of the same response.
+
+    Results may stand between them, as when a recorder writes down each tool call with its result.
+    """
     for at in range(stop, len(messages)):
         message = messages[at]
         same = at == stop or (message.response_id and message.response_id == messages[stop].response_id)
-        if message.role != "assistant" or not same:
+        if message.role == "assistant" and same:
+            yield message
+        elif message.role != "tool":
             return
-        yield message
 
 
 def _asked_at(probe: Probe, log: Log) -> int:

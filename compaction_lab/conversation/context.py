@@ -78,6 +78,14 @@ class Block:
         return Block(self.keys + keys, self.messages + messages, sums)
 
 
+    def changed_sums(self, hidden: list[Message], shown: list[Message]) -> dict[Counter, int]:
+        """Return the block's known sums after some messages went and others came."""
+        return {
+            counter: total + sum(map(counter.message, shown)) - sum(map(counter.message, hidden))
+            for counter, total in self._sums.items()
+        }
+
+
 class Context:
     """The messages visible through edits on the first ``stop`` messages of a log, in order of their keys.
 
@@ -300,10 +308,19 @@ def _first_key(block: Block) -> Key:
 def _edited(block: Block, changes: dict[Key, Message | None]) -> list[Block]:
     """Return ``block`` after changes: one block, none when it is emptied, more when it overflows."""
     standing: dict[Key, Message | None] = dict(zip(block.keys, block.messages, strict=True))
+    hidden = [message for key in changes if (message := standing.get(key)) is not None]
     grows = not changes.keys() <= standing.keys()
     standing.update(changes)
     entries = [(key, message) for key, message in standing.items() if message is not None]
     if grows:
-        entries.sort(key=lambda entry: entry[0])
+        entries.sort(key=_key_of)
+    if 0 < len(entries) <= BLOCK_SIZE:
+        keys, messages = zip(*entries, strict=True)
+        shown = [message for message in changes.values() if message is not None]
+        return [Block(keys, messages, block.changed_sums(hidden, shown))]
     pieces = [entries[at : at + BLOCK_SIZE] for at in range(0, len(entries), BLOCK_SIZE)]
     return [Block(tuple(key for key, _ in piece), tuple(message for _, message in piece)) for piece in pieces]
+
+
+def _key_of(entry: tuple[Key, Message]) -> Key:
+    return entry[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 JSON: TypeAlias = "dict[str, JSON] | list[JSON] | str | int | float | bool | None"
 Role = Literal["system", "developer", "user", "assistant", "tool"]
@@ -137,20 +137,24 @@ class Message:
 
     def replaced(self, text: str, source: Source) -> Message:
         """Return this message with ``text`` as its whole content: same role, calls and ids, written by ``source``."""
-        return Message(
-            self.role,
-            (Text(text),),
-            self.calls,
-            self.call_id,
-            self.is_error,
-            self.name,
-            self.id,
-            self.response_id,
-            source,
-            self.pinned,
-            self.tags,
-            extra=self.extra,
-        )
+        key = ("replaced", text, source)
+        found = self.memo.get(key)
+        if found is None:
+            found = self.memo[key] = Message(
+                self.role,
+                (Text(text),),
+                self.calls,
+                self.call_id,
+                self.is_error,
+                self.name,
+                self.id,
+                self.response_id,
+                source,
+                self.pinned,
+                self.tags,
+                extra=self.extra,
+            )
+        return cast("Message", found)
 
     @property
     def wire(self) -> tuple[object, ...]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
+from compaction_lab.conversation.log import Log
 from compaction_lab.conversation.messages import JSON, Message, ToolDefinition
 
 
@@ -53,3 +55,13 @@ class Transcript:
     warnings: Mapping[str, int] = field(default_factory=dict)
     format: str = ""
     origin: str = ""
+    memo: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Derived values (its numbered log); never part of what a transcript is."""
+
+    @property
+    def log(self) -> Log:
+        """The messages, numbered once and shared by every arm that replays them; not to be appended to."""
+        found = self.memo.get("log")
+        if found is None:
+            found = self.memo["log"] = Log(self.messages)
+        return cast("Log", found)

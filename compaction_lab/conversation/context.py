@@ -77,7 +77,6 @@ class Block:
         sums = {counter: total + sum(map(counter.message, messages)) for counter, total in self._sums.items()}
         return Block(self.keys + keys, self.messages + messages, sums)
 
-
     def changed_sums(self, hidden: list[Message], shown: list[Message]) -> dict[Counter, int]:
         """Return the block's known sums after some messages went and others came."""
         return {
@@ -116,7 +115,7 @@ class Context:
         pieces = [visible[at : at + BLOCK_SIZE] for at in range(0, len(visible), BLOCK_SIZE)]
         blocks = tuple(Block(tuple(e.key for e in piece), tuple(e.message for e in piece)) for piece in pieces)
         empty = cls(log)
-        return empty._with(blocks, stop, len(visible), {})  # noqa: SLF001 - its own
+        return empty._with(blocks, stop, len(visible), {})
 
     def __len__(self) -> int:
         return self.size
@@ -220,7 +219,10 @@ class Context:
             if edit.new is not None:
                 key = edit.new.key
                 if (changes[key] if key in changes else self.get(key)) is not None:
-                    msg = f"a '{edit.kind}' edit inserts at key {key}, which is taken; hide what stands there or take a free rank"
+                    msg = (
+                        f"a '{edit.kind}' edit inserts at key {key}, which is taken; "
+                        "hide what stands there or take a free rank"
+                    )
                     raise StrategyError(msg)
                 changes[key] = edit.new.message
         return self._changed(changes) if changes else self

@@ -155,7 +155,7 @@ class ArmRun:
             after = (last if continues and last is not None else shown).apply(done.edits)
             if done.memory is not UNCHANGED:
                 kept.memory = done.memory
-            edits = done.edits if continues or last is None else last.difference(after)
+            edits = done.edits if continues or last is None else _named(last.difference(after), done.edits)
             if edits or done.outcome != "ok":
                 before, base = (shown, "history") if last is None else (last, "last")
                 self.firings.append(
@@ -237,6 +237,22 @@ class ArmRun:
             finally:
                 self.strategy_s += time.perf_counter() - started
             replies = yield requests
+
+
+def _named(difference: tuple[Edit, ...], said: tuple[Edit, ...]) -> tuple[Edit, ...]:
+    """Return a difference in the strategy's own words: a summary with what it newly hides, a stand-in by its kind."""
+    told = {edit.new.key: edit for edit in said if edit.new is not None}
+    hidden = dict.fromkeys(key for edit in difference if edit.kind == "dropped" for key in edit.keys)
+    named = []
+    for edit in difference:
+        if edit.new is not None and (own := told.get(edit.new.key)) is not None:
+            keys = (*edit.keys, *(key for key in own.keys if key in hidden))
+            for key in keys:
+                hidden.pop(key, None)
+            named.append(replace(edit, kind=own.kind, keys=keys))
+        elif edit.kind != "dropped":
+            named.append(edit)
+    return (Edit("dropped", tuple(hidden)), *named) if hidden else tuple(named)
 
 
 def _transferred(edits: tuple[Edit, ...], base: Context) -> Context:

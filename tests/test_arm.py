@@ -12,6 +12,7 @@ from compaction_lab.conversation.log import Log
 from compaction_lab.conversation.messages import Message, Text, ToolCall, assistant, system, tool, user
 from compaction_lab.models.base import ModelReply
 from compaction_lab.strategies.base import Compaction, Occasion, Situation
+from compaction_lab.strategies.hybrid import Hybrid
 from compaction_lab.strategies.plain import NoCompaction, ObservationMasking, SlidingWindow
 from compaction_lab.strategies.summarization import Summarization
 from compaction_lab.strategies.truncation import Truncation
@@ -203,6 +204,19 @@ class TestFirings:
             (4, ["dropped"], "ok"),
             (6, ["restored"], "ok"),
             (8, ["dropped"], "ok"),
+        ]
+
+    def test_a_summary_is_told_with_what_it_newly_hides(self) -> None:
+        """In a pipeline the masks come first, and the summary then hides some of the masked results."""
+        arm = ArmRun(Log(session(4)), (slot(Hybrid(0, every=3, unit="step"), history="stored"),))
+        told = []
+        for stop in (4, 6, 8, 10):
+            answered(arm.occasion("before_call", stop), Scribe())
+            told += [[(edit.kind, edit.keys) for edit in one.edits] for one in arm.firings]
+        assert told == [
+            [("masked", ((3, 0),))],
+            [("masked", ((5, 0),))],
+            [("summarised", tuple((at, 0) for at in range(2, 8)))],
         ]
 
     def test_nothing_new_is_no_firing(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from compaction_lab.conversation.context import Context, Key, Placed
@@ -48,8 +48,10 @@ class Clearing:
     orphans
         ``clear`` them like others; ``keep`` results whose call the last assistant message before them does not make
         (LangChain); ``ignore`` results without any earlier call, so that they are not counted either.
-    clear_inputs
-        Also empty the arguments of the calls whose results are cleared (M9).
+    clear_inputs, clear_inputs_of
+        Also empty the arguments of the calls whose results are cleared (M9): of all tools, or of those named.
+    clear_tags
+        Clear results with one of these labels although they are recent (``clear_results`` only).
     spare_unread
         Never clear results that no call has read yet.
     """
@@ -64,6 +66,8 @@ class Clearing:
     keep_tags: tuple[str, ...] = ()
     orphans: Literal["clear", "keep", "ignore"] = "clear"
     clear_inputs: bool = False
+    clear_inputs_of: tuple[str, ...] = ()
+    clear_tags: tuple[str, ...] = ()
     spare_unread: bool = True
 
     def admits(self, context: Context, entry: Placed) -> bool:
@@ -86,7 +90,8 @@ class Clearing:
             return False
         if self.errors == "keep" and message.is_error:
             return False
-        if self.keep_tags and not set(self.keep_tags).isdisjoint(message.tags):
+        labels = set(message.tags)
+        if not labels.isdisjoint(self.keep_tags) and labels.isdisjoint(self.clear_tags):
             return False
         if not self.admits(draft.context, entry):
             return False
@@ -98,7 +103,7 @@ class Clearing:
         if self.only_if_shorter and draft.counter.message(stand_in) >= draft.counter.message(message):
             return True
         draft.put("masked", entry.key, stand_in)
-        if self.clear_inputs:
+        if self.clear_inputs or (self.clear_inputs_of and tool_of(draft.context.log, entry) in self.clear_inputs_of):
             empty_arguments(draft, draft.context.log, entry.key)
         return True
 
@@ -168,9 +173,20 @@ class ClearResults(Clearing):
             since=self.floor_since,
             stop_after_tokens=self.stop_after_tokens or None,
         )
-        return rewrite_before(
-            situation, edge, self._rule(context), reclaim, reason=f"older than the last {self.keep_last} {self.unit}s"
-        )
+        reason = f"older than the last {self.keep_last} {self.unit}s"
+        done = rewrite_before(situation, edge, self._rule(context), reclaim, reason=reason)
+        return self._with_tagged(situation, edge, done) if self.clear_tags else done
+
+    def _with_tagged(self, situation: Situation, edge: Key, done: Compaction) -> Compaction:
+        """Return what was done, and recent results cleared that carry a label for it."""
+        base = situation.last if done.base == "last" and situation.last is not None else situation.context
+        draft = Draft(base, situation.counter)
+        for entry in base.entries(edge):
+            message = entry.message
+            if self._is_result(entry) and not message.pinned and not set(self.clear_tags).isdisjoint(message.tags):
+                self.clear(draft, entry)
+        reason = done.reason or ("labelled for clearing" if draft.edits else "")
+        return replace(done, edits=(*done.edits, *draft.edits), reason=reason)
 
     def _rule(self, context: Context) -> Rewrite:
         first = _first_keys(context, self.keep_first, self._is_result)

@@ -1,0 +1,121 @@
+"""The Vercel AI SDK's ``pruneMessages``: reasoning and tool calls of all but the newest messages are taken out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from compaction_lab.conversation.context import Context, Key, Placed
+from compaction_lab.conversation.messages import Message, Reasoning, Text
+from compaction_lab.errors import ConfigurationError
+from compaction_lab.strategies.base import Compaction, Situation
+from compaction_lab.strategies.mechanisms.recency import end_of, recent_edge
+from compaction_lab.strategies.mechanisms.rewriting import Draft
+from compaction_lab.strategies.mechanisms.tool_results import tool_of
+from compaction_lab.strategies.registry import register
+
+_LAST = re.compile(r"before-last-(\d+)-messages")
+
+
+@register("ai/prune_messages", semantics=1)
+@dataclass(frozen=True, slots=True)
+class PruneMessages:
+    """Take out reasoning, tool calls with their results, and what is then empty (npm ``ai`` 6.0.326).
+
+    Answers from the history at every occasion. Messages are counted as the SDK has them: a batch of results is one.
+
+    Parameters
+    ----------
+    reasoning
+        Which assistant messages lose their reasoning.
+    tool_calls
+        ``none``, ``all``, ``before-last-message`` or ``before-last-N-messages``: calls and results that no message of
+        the newest N mentions are taken out. With several messages kept the SDK keeps calls of the last one alone only
+        when it says so; ids in kept messages are kept everywhere.
+    tools
+        Tools whose calls alone are taken out; empty means all.
+    empty_messages
+        Whether messages left without content go too.
+    """
+
+    reasoning: Literal["none", "all", "before-last-message"] = "none"
+    tool_calls: str = "none"
+    tools: tuple[str, ...] = ()
+    empty_messages: Literal["remove", "keep"] = "remove"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        self._kept_messages()
+
+    def _kept_messages(self) -> int | None:
+        if self.tool_calls in ("none", "all"):
+            return 0
+        if self.tool_calls == "before-last-message":
+            return 1
+        found = _LAST.fullmatch(self.tool_calls)
+        if found is None:
+            msg = (
+                f"ai prune_messages: tool_calls={self.tool_calls!r}; expected none, all, before-last-message or "
+                "before-last-N-messages"
+            )
+            raise ConfigurationError(msg)
+        return int(found.group(1))
+
+    def __call__(self, situation: Situation) -> Compaction:
+        """Prune."""
+        context = situation.context
+        draft = Draft(context, situation.counter)
+        if self.reasoning != "none":
+            edge = end_of(context) if self.reasoning == "all" else recent_edge(context, "content", 1)
+            for entry in context.entries(None, edge):
+                _strip_reasoning(draft, entry)
+        if self.tool_calls != "none":
+            self._prune_calls(draft, context)
+        if self.empty_messages == "remove":
+            for entry in context.entries():
+                standing = draft.get(entry.key)
+                if standing is not None and not standing.pinned and _is_empty(standing):
+                    draft.drop(entry.key)
+        return Compaction(draft.edits, None, reason="pruned" if draft.edits else "")
+
+    def _prune_calls(self, draft: Draft, context: Context) -> None:
+        edge = recent_edge(context, "content", self._kept_messages() or 0)
+        kept = {message_id for entry in context.entries(edge) for message_id in _mentioned(entry.message)}
+        for entry in context.entries(None, edge):
+            message = draft.get(entry.key)
+            if message is None or message.pinned:
+                continue
+            if message.role == "tool":
+                if message.call_id not in kept and self._is_meant(tool_of(context.log, entry)):
+                    draft.drop(entry.key)
+            elif message.role == "assistant" and message.calls:
+                calls = tuple(call for call in message.calls if call.id in kept or not self._is_meant(call.name))
+                if calls != message.calls:
+                    draft.put("collapsed", entry.key, _without_bound_reasoning(replace(message, calls=calls)))
+
+    def _is_meant(self, tool: str) -> bool:
+        return not self.tools or tool in self.tools
+
+
+def _mentioned(message: Message) -> set[str]:
+    return {call.id for call in message.calls} | ({message.call_id} if message.role == "tool" else set())
+
+
+def _strip_reasoning(draft: Draft, entry: Placed) -> None:
+    key: Key = entry.key
+    message = entry.message
+    parts = tuple(part for part in message.parts if not isinstance(part, Reasoning))
+    if message.role == "assistant" and parts != message.parts and not message.pinned:
+        draft.put("clipped", key, replace(message, parts=parts))
+
+
+def _without_bound_reasoning(message: Message) -> Message:
+    """Drop reasoning that nothing follows any more: it led to calls that are gone."""
+    if message.calls or any(not isinstance(part, Reasoning) for part in message.parts):
+        return message
+    return replace(message, parts=())
+
+
+def _is_empty(message: Message) -> bool:
+    return not message.calls and all(isinstance(part, Text) and not part.text for part in message.parts)

@@ -103,6 +103,18 @@ class HasToolCalls:
         return any(message.calls for message in situation.context.messages)
 
 
+@register_trigger("calls_exceed")
+@dataclass(frozen=True, slots=True)
+class CallsExceed:
+    """When more than ``calls`` tool calls are visible (T5)."""
+
+    calls: int
+
+    def __call__(self, situation: Situation) -> bool:
+        """Count the visible tool calls."""
+        return sum(len(message.calls) for message in situation.context.messages) > self.calls
+
+
 @register_trigger("any")
 @dataclass(frozen=True, slots=True)
 class AnyOf:

@@ -27,6 +27,10 @@ class ModelError(CompactionLabError):
     """A model call that did not give a usable reply; the unit that made it stays owed."""
 
 
+class ContextOverflow(ModelError):
+    """The prompt does not fit the model's window: the strategy's result, not an infrastructure failure."""
+
+
 class StoreError(CompactionLabError):
     """A run folder that cannot be read or written as the lab expects."""
 

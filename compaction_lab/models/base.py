@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from compaction_lab.conversation.messages import Message, ToolCall, ToolDefinition, Usage
+from compaction_lab.conversation.messages import JSON, Message, ToolCall, ToolDefinition, Usage
 
 Purpose = Literal["agent", "summarizer", "probe", "judge"]
 
@@ -19,6 +19,9 @@ class ModelRequest:
     tools: tuple[ToolDefinition, ...] = ()
     max_output_tokens: int | None = None
     seed: int = 0
+    trial: int = 0
+    response_format: JSON = None
+    """OpenAI's ``response_format``: a JSON schema that a judge's answer must have, where the server supports it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,9 @@ class ModelReply:
     latency_s: float | None = None
     cost_usd: float | None = None
     error: str = ""
+    first_token_s: float | None = None
+    cached: bool = False
+    """Whether the reply came out of the response cache; ``latency_s`` is then that of the original call."""
 
 
 class Model(Protocol):

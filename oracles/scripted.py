@@ -24,9 +24,12 @@ def weight(text: str) -> int:
     return sum(map(int, _WEIGHT.findall(text)))
 
 
-def echo(request: str) -> str:
-    """Return the scripted summary of a request: the markers it shows, in order, each once."""
-    return f"S({' '.join(dict.fromkeys(_MARK.findall(request)))}) w{SUMMARY_WEIGHT}"
+def echo(request: str, *, ordered: bool = False) -> str:
+    """Return the scripted summary of a request: the markers it shows, each once, as they come or by number."""
+    marks = list(dict.fromkeys(_MARK.findall(request)))
+    if ordered:
+        marks.sort(key=lambda mark: int(mark[1:]))
+    return f"S({' '.join(marks)}) w{SUMMARY_WEIGHT}"
 
 
 def bare(text: str) -> str:

@@ -128,8 +128,47 @@ def _inspect_ai(rng: random.Random) -> dict[str, Any]:
     return {"threshold": rng.choice((10, 40, 100, 200))}
 
 
+def _kimi_cli(rng: random.Random) -> dict[str, Any]:
+    return {
+        "max_preserved_messages": rng.randint(0, 5),
+        "trigger_ratio": rng.choice((0.1, 0.5, 0.85)),
+        "reserved_context_size": rng.choice((0, 50, 500)),
+    }
+
+
+def _aider(rng: random.Random) -> dict[str, Any]:
+    return {"max_tokens": rng.choice((10, 40, 100, 200)), "max_input_tokens": rng.choice((520, 560, 650, 2000))}
+
+
+def _crewai(rng: random.Random) -> dict[str, Any]:
+    return {"context_window": rng.choice((200, 250, 400)), "always": True}
+
+
+def _langmem(rng: random.Random) -> dict[str, Any]:
+    most = rng.choice((30, 60, 120))
+    return {
+        "max_tokens": most,
+        "max_tokens_before_summary": rng.choice((None, 10, 40, 100)),
+        "max_summary_tokens": rng.choice((5, 10, 20)),
+    }
+
+
+def _adk_token(rng: random.Random) -> dict[str, Any]:
+    return {"token_threshold": rng.choice((1, 40, 120)), "event_retention_size": rng.randint(0, 8)}
+
+
+def _adk_interval(rng: random.Random) -> dict[str, Any]:
+    return {"compaction_interval": rng.randint(1, 3), "overlap_size": rng.randint(0, 3)}
+
+
 FRAMEWORKS: dict[str, tuple[str, Parameters, dict[str, bool]]] = {
     "langchain": ("langchain/summarization_middleware", _langchain, {"wild": True}),
+    "aider": ("aider/chat_summary", _aider, {"wild": True}),
+    "crewai": ("crewai/summarize_messages", _crewai, {"wild": True, "middle_system": True}),
+    "google_adk": ("google_adk/events_compaction_token", _adk_token, {"wild": True, "whole_batches": True}),
+    "google_adk_interval": ("google_adk/events_compaction_interval", _adk_interval, {"whole_batches": True}),
+    "kimi_cli": ("kimi_cli/simple_compaction", _kimi_cli, {"wild": True}),
+    "langmem": ("langmem/summarize_messages", _langmem, {"wild": True}),
     "haystack": ("haystack/summarization_compactor", _haystack, {"wild": True, "middle_system": True}),
     "inspect_ai": ("inspect_ai/compaction_summary", _inspect_ai, {"wild": True}),
     "llama_index": ("llama_index/chat_summary_memory_buffer", _llama_index, {"wild": True, "middle_system": True}),
@@ -142,6 +181,9 @@ FRAMEWORKS: dict[str, tuple[str, Parameters, dict[str, bool]]] = {
 }
 
 
+ORDERED = ("langmem", "pydantic_ai_harness")
+"""Originals that show an earlier summary behind the messages, where the lab shows it before them."""
+
 WINDOWLESS = ("inspect_ai",)
 """Originals that make their summariser's input fit the window by a count of their own."""
 
@@ -150,15 +192,23 @@ def case(framework: str, number: int) -> dict[str, Any]:
     """Return one random case; equal numbers give equal cases."""
     kind, parameters, shape = FRAMEWORKS[framework]
     rng = random.Random(f"{framework} {number}")  # noqa: S311 - reproducible, not secret
+    shape = dict(shape)
+    whole = shape.pop("whole_batches", False)
     messages: list[dict[str, Any]] = []
     while not messages:
         messages = conversation(rng, **shape)
+    stops = _stops(rng, len(messages))
+    if whole:
+        roles = [m["role"] for m in messages] + ["user"]
+        stops = [stop for stop in stops if roles[stop] != "tool"]
     return {
         "kind": kind,
         "parameters": parameters(rng),
         "window": None if framework in WINDOWLESS else rng.choice((60, 200, 1000)),
         "messages": messages,
-        "stops": _stops(rng, len(messages)),
+        "stops": stops,
+        "ordered": framework in ORDERED,
+        "history": "view" if framework == "langmem" else "stored",
     }
 
 
@@ -168,9 +218,9 @@ def message(m: dict[str, Any]) -> Message:
     return Message(m["role"], (Text(m["text"]),), calls, m["call_id"])
 
 
-def scripted(request: ModelRequest) -> ModelReply:
+def scripted(request: ModelRequest, *, ordered: bool = False) -> ModelReply:
     """Answer a summary request as the bridges' models do."""
-    return ModelReply(echo("\n".join(m.text for m in request.messages)))
+    return ModelReply(echo("\n".join(m.text for m in request.messages), ordered=ordered))
 
 
 def ours(case: dict[str, Any]) -> list[Any]:
@@ -184,7 +234,7 @@ def ours(case: dict[str, Any]) -> list[Any]:
         try:
             requests = next(occurring)
             while True:
-                requests = occurring.send(tuple(map(scripted, requests)))
+                requests = occurring.send(tuple(scripted(r, ordered=case.get("ordered", False)) for r in requests))
         except StopIteration as end:
             context: Context = end.value
         out.append([item(m.role, m.text, [c.id for c in m.calls], m.call_id) for m in context.messages])
@@ -194,7 +244,7 @@ def ours(case: dict[str, Any]) -> list[Any]:
 def theirs(framework: str, python: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the original's answers."""
     lines = "\n".join(map(json.dumps, cases)) + "\n"
-    bridge = str(HERE / f"{framework}_summaries.py")
+    bridge = str(HERE / f"{framework.removesuffix('_interval')}_summaries.py")
     done = subprocess.run([python, bridge], input=lines, capture_output=True, text=True, check=False)  # noqa: S603
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if len(answers) != len(cases):

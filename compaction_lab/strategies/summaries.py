@@ -5,13 +5,14 @@ Which messages are old is not decided here; a mechanism hands over a :class:`Spa
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from compaction_lab.conversation.context import Context, Edit, Key, Placed
-from compaction_lab.conversation.messages import Message, Text, system, user
+from compaction_lab.conversation.messages import JSON, Message, Text, ToolDefinition, system, user
 from compaction_lab.errors import StrategyError
 from compaction_lab.models.base import ModelReply, ModelRequest
 from compaction_lab.strategies.base import Compaction, Replies, Requests, Situation, Steps, Strategy, steps
@@ -45,6 +46,7 @@ SELF_INSTRUCTION = (
 )
 
 
+HEADINGS = " Use these headings, in this order, and leave none out: "
 _MARK = re.compile(r"\{(messages|summary)\}")
 
 
@@ -68,6 +70,10 @@ class Wording:
     asks
         ``transcript``: the old messages are shown as text. ``conversation``: the request is the unchanged visible
         conversation with the instruction as one more user message, so that the provider reads its cache (M27).
+    fields
+        Names of what the summary must say (M21): headings asked for in the prompt, or parameters of ``forced_tool``.
+    forced_tool
+        Name of a tool that the summariser must call with the fields; a text instead of a call is taken as it is.
     """
 
     prompt: str = INSTRUCTION
@@ -77,6 +83,8 @@ class Wording:
     role: SummaryRole = "user"
     max_summary_tokens: int | None = 500
     asks: Literal["transcript", "conversation"] = "transcript"
+    fields: tuple[str, ...] = ()
+    forced_tool: str = ""
 
     def message(self, text: str) -> Message:
         """Return the summary as a message."""
@@ -89,11 +97,34 @@ class Wording:
     def request(self, transcript: str, previous: str = "") -> ModelRequest:
         """Return the request for a summary of a transcript, given an earlier summary or none."""
         prompt = self.update_prompt if previous else self.prompt
+        if self.fields and not self.forced_tool:
+            prompt += HEADINGS + ", ".join(self.fields) + "."
         if "{messages}" in prompt:
             messages: tuple[Message, ...] = (user(_filled(prompt, messages=transcript, summary=previous)),)
         else:
             messages = (system(_filled(prompt, summary=previous)), user(fenced(transcript, previous)))
-        return ModelRequest(messages, "summarizer", (), self.max_summary_tokens)
+        tools = (self.tool,) if self.forced_tool else ()
+        return ModelRequest(messages, "summarizer", tools, self.max_summary_tokens)
+
+    @property
+    def tool(self) -> ToolDefinition:
+        """The tool that a structured summary is made with."""
+        properties: dict[str, JSON] = {name: {"type": "string"} for name in self.fields}
+        parameters: dict[str, JSON] = {"type": "object", "properties": properties}
+        return ToolDefinition(self.forced_tool, "Hand in the summary.", parameters)
+
+    def filled(self, reply: ModelReply) -> ModelReply:
+        """Return a reply with the call of the forced tool written out as text, one line a field that says something."""
+        calls = [call for call in reply.calls if call.name == self.forced_tool]
+        if not self.forced_tool or not calls:
+            return reply
+        try:
+            found = json.loads(calls[0].arguments)
+        except ValueError:
+            return replace(reply, text="", calls=())
+        given = found if isinstance(found, dict) else {}
+        lines = [f"{name.replace('_', ' ')}: {given[name]}" for name in self.fields if given.get(name)]
+        return replace(reply, text="\n".join(lines), calls=())
 
     def self_request(self, situation: Situation) -> ModelRequest:
         """Return the request that goes on from the conversation as it stands (M27)."""
@@ -193,7 +224,7 @@ def summarized(
         if wording.asks == "conversation"
         else wording.request(transcript.text, span.previous)
     )
-    text, outcome = yield from answer(request, acceptance)
+    text, outcome = yield from answer(request, acceptance, wording)
     if not outcome and verify_prompt:
         checking = Wording(verify_prompt, verify_prompt, max_summary_tokens=wording.max_summary_tokens)
         verified, refused = yield from answer(checking.request(transcript.text, text), acceptance)
@@ -203,9 +234,11 @@ def summarized(
     return placed(situation, span, wording.message(text), acceptance, transcript.left_out)
 
 
-def answer(request: ModelRequest, acceptance: Acceptance) -> Answering:
+def answer(request: ModelRequest, acceptance: Acceptance, wording: Wording | None = None) -> Answering:
     """Ask one question; return the text and, when it must not be used, why."""
     (reply,) = yield (request,)
+    if wording is not None:
+        reply = wording.filled(reply)
     return reply.text.strip(), acceptance.refusal(reply)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import os
 from collections.abc import Mapping
 from functools import cache
 from typing import Literal
@@ -10,11 +13,14 @@ from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.models.base import Model
 
-Role = Literal["agent", "summarizer", "reader"]
+Role = Literal["agent", "summarizer", "reader", "judge"]
 SEMANTICS = 1
 """Version of what the stubs answer, part of every key."""
 
-KINDS = ("recorded", "stub_shop", "stub", "faulty")
+ONLY_CACHE = "COMPACTION_LAB_ONLY_CACHE"
+_ENDPOINT_EXTRAS = ("kind", "name", "preset", "about", "cache", "requests_per_minute", "tokens_per_minute", "blocking")
+
+KINDS = ("recorded", "stub_shop", "stub", "faulty", "openai_compatible")
 
 
 def build_model(node: Mapping[str, JSON], *, role: Role = "agent", agent: Model | None = None) -> Model | None:
@@ -47,12 +53,47 @@ def build_model(node: Mapping[str, JSON], *, role: Role = "agent", agent: Model 
         return _shop(answer_tokens)
     if kind == "stub" and role == "summarizer":
         return _summarizer()
+    if kind == "openai_compatible":
+        return _endpoint(json.dumps(node, sort_keys=True))
     if kind == "faulty" and role == "summarizer":
         return _faulty(str(node.get("fault", "empty")))
     if kind == "stub" and role == "reader":
         return agent if agent is not None else _reader()
     msg = f"{role}: kind={kind!r}; expected one of {', '.join(KINDS)} ('stub' is a summarizer or a reader)"
     raise ConfigurationError(msg)
+
+
+@cache
+def _endpoint(text: str) -> Model:
+    """Build an endpoint once per process, behind its rate limiter and the response cache."""
+    from compaction_lab.conversation.tokens import TokenCounter, tokenizer
+    from compaction_lab.models.limiter import LimitedModel, Limits, RateLimiter, limiter_path
+    from compaction_lab.models.openai_compatible import OpenAICompatible
+    from compaction_lab.models.response_cache import CachedModel, ResponseCache, default_path
+
+    node = json.loads(text)
+    known = {field.name for field in dataclasses.fields(OpenAICompatible) if field.init}
+    unknown = [key for key in node if key not in known and key not in _ENDPOINT_EXTRAS]
+    if unknown or not node.get("model"):
+        wrong = (
+            f"no such parameter '{unknown[0]}'" if unknown else "no value for model, the endpoint's name of the model"
+        )
+        msg = f"openai_compatible: {wrong}; its parameters are {', '.join(sorted(known))}"
+        raise ConfigurationError(msg)
+    endpoint = OpenAICompatible(**{key: value for key, value in node.items() if key in known})
+    model: Model = endpoint
+    limits = Limits(node.get("requests_per_minute"), node.get("tokens_per_minute"))
+    if limits != Limits():
+        limiter = RateLimiter(limiter_path(), endpoint.endpoint, limits)
+        model = LimitedModel(endpoint, limiter, TokenCounter(tokenizer("o200k_base")))
+    if not node.get("cache", True):
+        return model
+    return CachedModel(endpoint, model, ResponseCache(default_path()), only_cache=only_cache())
+
+
+def only_cache() -> bool:
+    """Return whether this process may make no model call at all (``run --existing only-cache``)."""
+    return os.environ.get(ONLY_CACHE) == "1"
 
 
 @cache

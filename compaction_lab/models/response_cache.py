@@ -133,7 +133,7 @@ class ResponseCache:
             database.execute("insert or replace into replies values (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def stats(self) -> list[dict[str, JSON]]:
-        """Return a row for each model, endpoint and role: replies, bytes, first and last use in seconds of the epoch."""
+        """Return a row for each model, endpoint and role: replies, bytes, first and last use (seconds of the epoch)."""
         with self._transaction() as database:
             rows = database.execute(
                 "select model, endpoint, role, count(*), sum(length(reply)), min(created_s), max(used_s) "

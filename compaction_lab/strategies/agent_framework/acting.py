@@ -93,7 +93,8 @@ def _take_up(situation: Situation) -> tuple[Ledger, Literal["history", "last"]]:
         if unchanged and (kept or old.pristine):
             old.turn = turn
             old.continue_log(context.log, stop)
-            return old, "last"
+            if kept or old.pristine:
+                return old, "last"
         if kept:
             old.follow(context, stop)
             return old, "history"

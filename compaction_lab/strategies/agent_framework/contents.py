@@ -129,6 +129,8 @@ def message_of(role: str, contents: Sequence[Mapping[str, JSON]], message_id: st
 def _bare(content: Mapping[str, JSON]) -> Content:
     bare = {key: value for key, value in content.items() if key != "raw_representation"}
     bare.setdefault("additional_properties", {})
+    if bare.get("exception") is not None:
+        bare["exception"] = FAILED
     if bare["type"] == "function_call":
         bare.setdefault("hosted", False)
     return bare

@@ -34,6 +34,11 @@ START: Label = (-1, 0)
 _by_label = attrgetter("label")
 
 
+def _by_first(group: Group) -> Label:
+    return group.members[0].label
+
+
+
 class Group:
     """Messages that stay or go together.
 
@@ -165,6 +170,7 @@ class Ledger:
     _first_user: Group | None = None
     _annotated: int = 0
     _anchor: Label = START
+    _tangled: Label = (-2, 0)
     _ids: set[str] = field(default_factory=set)
     _open: dict[tuple[str, str], list[Entry]] = field(default_factory=dict)
     _uncounted: list[Entry] = field(default_factory=list)
@@ -323,8 +329,19 @@ class Ledger:
         if self._unlisted:
             self._list_live()
         label = entries[0].label
+        self._find_tangles(entries, linked)
         if label <= self._anchor or not self._is_batch(start, found[0].kind):
             self._anchor = label
+
+    def _find_tangles(self, entries: list[Entry], linked: dict[str, list[list[Entry]]]) -> None:
+        """Remember the last message whose group depends on more than its neighbours: inserting before it regroups."""
+        for entry in entries:
+            if entry.pull is not None and entry.pull.group is not entry.group:
+                self._tangled = max(self._tangled, entry.label)
+        for runs in linked.values():
+            group = runs[0][0].group
+            if len(runs) > 1 or (group is not None and group.members[0] is not runs[0][0]):
+                self._tangled = max(self._tangled, runs[-1][-1].label)
 
     def _is_batch(self, start: int, first_kind: Kind) -> bool:
         """Whether grouping from ``start`` gave what grouping from the anchor would have given."""
@@ -486,80 +503,25 @@ class Ledger:
         keys = [key for entry in hidden if not entry.excluded for key in self._hide_entry(entry)]
         summary = self._summary(text, message_id, first, home if was_visible and home in keys else None)
         self.edits.append(Edit(kind, tuple(keys), Placed(summary.key, summary.message)))
+        quiet = message_id not in self._ids
         position = self._insert(summary, first)
         self._note(summary)
-        self.annotate(position)
+        start = self.entries[self._run_start(position)].label
+        if quiet and self._anchor <= start and self._tangled < start:
+            self._settle(summary)
+        else:
+            self.annotate(position)
         return bool(keys)
 
-    def collapse(self, groups: list[Group], texts: list[str]) -> bool:
-        """Put a text in place of each of some groups, oldest first; return whether anything changed."""
-        ids = [f"tool_summary_{group.id}" for group in groups]
-        if not self._undisturbed(groups, ids):
-            return False
-        start = self._run_start(self._position(groups[0].members[0]))
-        tail = self.entries[start:]
-        before: dict[int, Entry] = {}
-        for group, text, message_id in zip(groups, texts, ids, strict=True):
-            first = group.members[0]
-            home = first.key
-            keys = self._hide(group)
-            summary = self._summary(text, message_id, first, home)
-            self.edits.append(Edit("collapsed", tuple(keys), Placed(summary.key, summary.message)))
-            position = self._position(first)
-            summary.label = _between(self.entries[position - 1] if position else None, first)
-            summary.group_id, summary.kind = f"group_{message_id}", "assistant_text"
-            before[id(first)] = summary
-        grown: list[Entry] = []
-        for entry in tail:
-            if (inserted := before.get(id(entry))) is not None:
-                self._journal.append((inserted, "insert", None))
-                self._note(inserted)
-                grown.append(inserted)
-            grown.append(entry)
-        self.entries[start:] = grown
+    def _settle(self, summary: Entry) -> None:
+        """Make the group of an inserted summary where grouping all that follows again would change nothing else."""
+        summary.group_id = f"group_{summary.id}"
+        group = summary.group = self.groups[summary.group_id] = Group(summary.group_id, summary.kind)
+        group.members.append(summary)
+        group.included, group.listed = 1, True
+        self.talk += 1
+        self._live.insert(bisect_left(self._live, summary.label, key=_by_first), group)
         self._annotated = len(self.entries)
-        self._relist(grown)
-        return True
-
-    def _undisturbed(self, groups: list[Group], ids: list[str]) -> bool:
-        """Whether inserting before these groups leaves all other groups as they are: no links across, no doubled ids."""
-        if len(set(ids)) < len(ids) or any(message_id in self._ids for message_id in ids):
-            return False
-        start = self._run_start(self._position(groups[0].members[0]))
-        tail = self.entries[start:]
-        if not tail or self._anchor > tail[0].label:
-            return False
-        seen: set[str] = set()
-        previous: Group | None = None
-        for entry in tail:
-            group = entry.group
-            assert group is not None
-            if group is not previous:
-                if group.id in seen or group.included not in (0, len(group.members)):
-                    return False
-                if group.members[0] is not entry:
-                    return False
-                seen.add(group.id)
-                previous = group
-            if entry.pull is not None and entry.pull.group is not group:
-                return False
-        return True
-
-    def _relist(self, tail: list[Entry]) -> None:
-        """List the groups that begin in ``tail`` anew; groups of inserted messages are made here."""
-        label = tail[0].label
-        for live in (self._live, self._live_tools):
-            while live and live[-1].members[0].label >= label:
-                live.pop()
-        for entry in tail:
-            if entry.group is None:
-                assert entry.group_id is not None
-                group = entry.group = self.groups[entry.group_id] = Group(entry.group_id, entry.kind)
-                group.members.append(entry)
-                group.included = 1
-                self.talk += 1
-            if entry.group.members[0] is entry:
-                self._list(entry.group)
 
     def _hide(self, group: Group) -> list[Key]:
         if not group.included or group.pinned:
@@ -656,17 +618,20 @@ class Ledger:
 
     def _placed_anew(self, context: Context) -> Context:
         placed = []
-        key = (-1, 0)
         self._standing = {}
+        ranks: dict[int, int] = {}
         for entry in self.entries:
             if entry.excluded:
                 continue
-            key = (key[0], key[1] + 1) if entry.inserted else (entry.label[0], 0)
+            index = entry.label[0]
+            key = (index, 0)
+            if entry.inserted:
+                ranks[index] = ranks.get(index, 0) + 1
+                key = (index - 1, ranks[index])
+                self._standing[key] = entry
             if entry.key != key:
                 self._journal.append((entry, "key", entry.key))
                 entry.key = key
-            if entry.inserted:
-                self._standing[key] = entry
             placed.append(Placed(key, entry.message))
         placed.extend(context.entries((self.stop, 0)))
         return Context.of(context.log, context.stop, placed)
@@ -750,6 +715,7 @@ class Ledger:
             ledger.entries.append(entry)
         ledger.stop, ledger._annotated = stop, len(ledger.entries)
         ledger._anchor = ledger.entries[anchor].label if anchor < len(ledger.entries) else (stop, 0)
+        ledger._tangled = (stop, 0)
         ledger._reindex()
         ledger._mark()
         return ledger

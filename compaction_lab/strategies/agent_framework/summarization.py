@@ -189,8 +189,8 @@ def _items(items: Sequence[object]) -> str:
     for item in items:
         if not isinstance(item, dict):
             continue
-        if item["type"] == "text":
-            lines.append(str(item.get("text") or ""))
+        if item["type"] == "text" and item.get("text"):
+            lines.append(str(item["text"]))
         elif item["type"] == "error":
             parts = (str(part) for part in (item.get("message"), item.get("error_details")) if part)
             label = ": ".join(parts)

@@ -80,8 +80,6 @@ class ToolResult(Acts):
         if not old:
             return False
         ledger.reasons.append(f"tool calls older than the last {self.keep_last_tool_call_groups}")
-        if ledger.collapse(old, [results_line(group.members) for group in old]):
-            return True
         changed = False
         for group_id in [group.id for group in old]:
             # Each insertion regroups what follows, so that a later group may have changed or gone by its turn.

@@ -28,6 +28,8 @@ class Probe:
         Asked when the first ``after_message`` messages exist; ``None`` means after the last.
     source_message
         Index of the message that first stated the fact; ages are measured from it.
+    stale
+        Values that were right once and have been superseded: an answer that states one is wrong.
     """
 
     id: str
@@ -37,6 +39,7 @@ class Probe:
     evidence: tuple[str, ...] = ()
     after_message: int | None = None
     source_message: int | None = None
+    stale: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

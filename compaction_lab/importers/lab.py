@@ -194,6 +194,8 @@ def _probe_to_lab(probe: Probe) -> dict[str, JSON]:
     for key in ("after_message", "source_message"):
         if (index := getattr(probe, key)) is not None:
             out[key] = index
+    if probe.stale:
+        out["stale"] = list(probe.stale)
     return out
 
 
@@ -210,6 +212,7 @@ def _probe(value: JSON, where: str) -> Probe:
         fields.texts("evidence"),
         fields.whole("after_message"),
         fields.whole("source_message"),
+        fields.texts("stale"),
     )
 
 

@@ -161,6 +161,14 @@ def _adk_interval(rng: random.Random) -> dict[str, Any]:
     return {"compaction_interval": rng.randint(1, 3), "overlap_size": rng.randint(0, 3)}
 
 
+def _memory(rng: random.Random) -> dict[str, Any]:
+    return {
+        "token_limit": rng.choice((30, 100, 200)),
+        "chat_history_token_ratio": rng.choice((0.3, 0.7)),
+        "token_flush_size": rng.choice((1, 20, 100)),
+    }
+
+
 FRAMEWORKS: dict[str, tuple[str, Parameters, dict[str, bool]]] = {
     "langchain": ("langchain/summarization_middleware", _langchain, {"wild": True}),
     "aider": ("aider/chat_summary", _aider, {"wild": True}),
@@ -172,6 +180,7 @@ FRAMEWORKS: dict[str, tuple[str, Parameters, dict[str, bool]]] = {
     "haystack": ("haystack/summarization_compactor", _haystack, {"wild": True, "middle_system": True}),
     "inspect_ai": ("inspect_ai/compaction_summary", _inspect_ai, {"wild": True}),
     "llama_index": ("llama_index/chat_summary_memory_buffer", _llama_index, {"wild": True, "middle_system": True}),
+    "llama_index_memory": ("memory_blocks", _memory, {"wild": True}),
     "semantic_kernel": (
         "semantic_kernel/chat_history_summarization",
         _semantic_kernel,
@@ -208,7 +217,7 @@ def case(framework: str, number: int) -> dict[str, Any]:
         "messages": messages,
         "stops": stops,
         "ordered": framework in ORDERED,
-        "history": "view" if framework == "langmem" else "stored",
+        "history": "view" if framework in ("langmem", "llama_index_memory") else "stored",
     }
 
 

@@ -46,8 +46,8 @@ STATE_FIELDS = (
 )
 """What the structured summary asks for, in the order of the framework's tool."""
 RANKING = (
-    "The next message lists the parts of an agent's session, each with its number. Sort the numbers by how much what they "
-    'say matters for the agent\'s next step, the most important first. Answer with JSON alone: {"ids": [...]}.'
+    "The next message lists the parts of an agent's session, each with its number. Sort the numbers by how much the "
+    'parts matter for the next step, the most important first. Answer with JSON alone: {"ids": [...]}.'
 )
 
 

@@ -92,8 +92,12 @@ class Recorder:
         simulated: bool,
         now_s: float | None = None,
         reply: ModelReply | None = None,
+        findings: Row | None = None,
     ) -> None:
-        """Record one agent call: the history before the strategies acted, what was sent, what came back."""
+        """Record one agent call: the history before the strategies acted, what was sent, what came back.
+
+        ``findings`` counts the messages sent that break each validity rule; ``None`` when nobody looked.
+        """
         self.call += 1
         counter = self.accounts.counter
         use = self._cache(model).send(sent.blocks, now_s, tools=self.tools)
@@ -108,6 +112,7 @@ class Recorder:
             "tool_calls": sum(len(message.calls) for message in answer),
             "stop": stop,
             "simulated": simulated,
+            "findings": findings,
         }
         if reply is None and self.accounts.recorded_bill:
             latencies = [message.latency_s for message in answer if message.latency_s is not None]

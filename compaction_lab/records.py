@@ -41,8 +41,9 @@ CALL_COLUMNS = (
     "error",
 )
 """Of *calls*. In a unit's own rows ``cost_usd`` and ``cost_kind`` are absent: they depend on all arms of a table.
-A unit's rows also carry ``tool_calls`` (tool calls the answer made), ``stop`` (log messages that existed) and
-``simulated`` (a stub answered)."""
+A unit's rows also carry ``tool_calls`` (tool calls the answer made), ``stop`` (log messages that existed),
+``simulated`` (a stub answered) and ``findings`` (messages sent that break each validity rule, by rule; ``null`` when
+the call was not checked)."""
 
 COMPACTION_COLUMNS = (
     "turn",
@@ -75,7 +76,10 @@ PROBE_COLUMNS = (
     "judge",
     "reader",
 )
-"""Of *probes*: probe answers, and rubric judgments of turns as ``kind=rubric``."""
+"""Of *probes*: probe answers, rubric judgments of turns as ``kind=rubric``, and values that the agent used later and
+had from earlier as ``kind=reference``, whose ages count from the newest message that says the value.
+A unit's own rows also carry ``reference`` (of a reference: ``kind, call`` and, when missed, ``sha256, use, source,
+newest``: places as ``[message, start, end]``) and ``stale`` (whether an answer states a superseded value)."""
 
 TURN_COLUMNS = (
     "turn",

@@ -18,8 +18,11 @@ from compaction_lab.conversation.tokens import tokenizer as find_tokenizer
 from compaction_lab.conversation.transcript import Probe, Transcript
 from compaction_lab.errors import ModelError, SummarizerMissing
 from compaction_lab.models.base import Model, ModelReply, ModelRequest
+from compaction_lab.quality.calibrated import CalibratedReader
 from compaction_lab.quality.evidence import locate
+from compaction_lab.quality.findings import ValidityWatch
 from compaction_lab.quality.judges import Judge, subspan
+from compaction_lab.quality.references import ReferenceRules, ReferenceWatch, found_references
 from compaction_lab.recording import Accounts, Recorder
 from compaction_lab.records import Cell, UnitResult
 from compaction_lab.scenarios.base import LiveTool, Scenario
@@ -49,16 +52,19 @@ class Cast:
         Scores the reader's answers.
     seed
         Passed to every model.
+    references
+        Which values of a recorded conversation count as references; ``None`` leaves them unjudged.
     """
 
     slots: tuple[Slot, ...]
     summarizer: Model | None = None
-    reader: Model | None = None
+    reader: Model | CalibratedReader | None = None
     judge: Judge = subspan
     judge_name: str = "subspan"
     summaries_block: bool = True
     window_tokens: int | None = None
     seed: int = 0
+    references: ReferenceRules | None = None
 
 
 @dataclass(slots=True)
@@ -69,9 +75,11 @@ class _Unit:
     cast: Cast
     recorder: Recorder
     arm: ArmRun = field(init=False)
+    validity: ValidityWatch = field(init=False)
 
     def __post_init__(self) -> None:
         """Set up the arm."""
+        self.validity = ValidityWatch(self.log)
         self.arm = ArmRun(self.log, self.cast.slots, self.recorder.tools, self.cast.window_tokens)
 
     def occur(self, occasion: Occasion, stop: int, turn: int, now_s: float | None = None) -> Context:
@@ -80,6 +88,7 @@ class _Unit:
         occurring = self.arm.occasion(occasion, stop, now_s=now_s)
         context = _answered(occurring, lambda request: self._summarize(request, turn, before_call=before_call))
         self.recorder.firings(turn, stop, self.arm, before_call=before_call)
+        self.validity.saw(self.arm.firings)
         return context
 
     def before_call(self, stop: int, turn: int, now_s: float | None = None) -> Context:
@@ -113,7 +122,13 @@ class _Unit:
         arm = self.arm.fork(fork)
         for occasion in ("before_turn", "before_call"):
             occurring = arm.occasion(occasion, stop + 1)
-            sent = _answered(occurring, lambda request: _summary(self.cast, request)[1]).messages
+            context = _answered(occurring, lambda request: _summary(self.cast, request)[1])
+        counter = self.recorder.accounts.counter
+        if isinstance(reader, CalibratedReader):
+            expected = reader.judged(probe, context, counter)
+            self.recorder.result.probes.append({"turn": turn, "probe": probe.id, "kind": probe.kind, **expected})
+            return
+        sent = context.messages
         request = ModelRequest(sent, "probe", (), seed=self.cast.seed)
         reply = reader(request)
         if reply.error:
@@ -124,12 +139,13 @@ class _Unit:
                 "turn": turn,
                 "probe": probe.id,
                 "kind": probe.kind,
-                **locate(probe, sent[:-1], self.log, stop, self.recorder.accounts.counter),
+                **locate(probe, sent[:-1], self.log, stop, counter),
                 "answer": reply.text,
                 "gold": list(probe.gold),
                 "score": self.cast.judge(reply.text, probe.gold),
                 "judge": self.cast.judge_name,
                 "reader": reader.name,
+                **({"stale": bool(self.cast.judge(reply.text, probe.stale))} if probe.stale else {}),
             }
         )
 
@@ -146,9 +162,13 @@ def replay_recorded(transcript: Transcript, cast: Cast, accounts: Accounts, mode
     model
         Name of the model whose calls these are.
     """
-    log = Log(transcript.messages)
+    log = transcript.log
     recorder = Recorder(accounts, transcript.tools, summaries_block=cast.summaries_block)
     unit = _Unit(log, cast, recorder)
+    watch = None
+    if cast.references is not None:
+        counter = accounts.counter
+        watch = ReferenceWatch(found_references(transcript, counter, cast.references), log, counter)
     probes = sorted(transcript.probes, key=lambda probe: _asked_at(probe, log))
     asked = 0
     for occasion, stop, turn in occasions(log):
@@ -161,7 +181,12 @@ def replay_recorded(transcript: Transcript, cast: Cast, accounts: Accounts, mode
             continue
         sent = unit.before_call(stop, turn, now_s)
         answer = tuple(_answer(log.messages, stop))
-        recorder.agent_call(turn, stop, unit.arm, sent, answer, model=model, simulated=False, now_s=now_s)
+        findings = unit.validity.at_call(sent)
+        recorder.agent_call(
+            turn, stop, unit.arm, sent, answer, model=model, simulated=False, now_s=now_s, findings=findings
+        )
+        if watch is not None:
+            recorder.result.probes.extend(watch.rows(stop, turn, recorder.call, sent))
     for probe in probes[asked:]:
         stop = _asked_at(probe, log)
         unit.ask(probe, stop, log.turn_at(stop))
@@ -237,6 +262,7 @@ def _live_turn(unit: _Unit, model: Model, tools: dict[str, LiveTool], number: in
             model=model.name,
             simulated=model.simulated,
             reply=reply,
+            findings=unit.validity.at_call(sent),
         )
         log.append(message)
         said.append(reply.text)
@@ -356,5 +382,6 @@ def replay(
         config: dict[str, JSON] = {"strategy": {"preset": label, **placed.parameters}, "baseline_arm": "none"}
         cell = Cell(label, label, "recorded", transcript.id, 0, config)
         cells.append(cell)
-        results[label, transcript.id, 0] = replay_recorded(transcript, Cast((slot,), summarizer, reader), accounts)
+        cast = Cast((slot,), summarizer, reader, references=ReferenceRules())
+        results[label, transcript.id, 0] = replay_recorded(transcript, cast, accounts)
     return Run.from_results(cells, results)

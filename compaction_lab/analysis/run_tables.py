@@ -121,6 +121,11 @@ def simulated_note(simulated: Collection[str]) -> str:
     """
     if "agent" in simulated:
         return "simulated (a stub model answered)"
-    if "summarizer" in simulated:
-        return "summaries simulated (a stub wrote them)"
-    return "probe answers simulated (a stub answered)" if simulated else ""
+    notes = {
+        "summarizer": "summaries simulated (a stub wrote them)",
+        "probe": "probe answers simulated (a stub answered)",
+        "expectation": "probe recall expected by a curve fitted on one public data set (reader=calibrated)",
+    }
+    told = [note for purpose, note in notes.items() if purpose in simulated]
+    # Summaries are in every number, simulated answers in the probes alone: the first says enough of the two.
+    return "; ".join(note for note in told if note != notes["probe"] or len(told) == 1 or "summarizer" not in simulated)

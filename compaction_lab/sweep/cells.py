@@ -30,6 +30,7 @@ RESULT_KEYS = (
     "window",
     "cache_policy",
     "provider_profile",
+    "references",
 )
 """All that can change a result. Trials count units, the rest says what else runs, where and how fast."""
 
@@ -50,9 +51,8 @@ def cell_key(config: Mapping[str, JSON], identity: JSON = None) -> str:
     identity
         What is hashed beside it: the dataset's content hash, semantics versions of strategies and scorers.
     """
-    relevant = {
-        name: value for name, value in leaves({key: config.get(key) for key in RESULT_KEYS}) if name not in UNHASHED
-    }
+    present = {key: config.get(key) for key in RESULT_KEYS if key != "references" or config.get(key) is not None}
+    relevant = {name: value for name, value in leaves(present) if name not in UNHASHED}
     text = json.dumps([relevant, identity], sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:KEY_DIGITS]
 

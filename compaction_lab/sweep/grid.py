@@ -27,7 +27,7 @@ RUN_KEYS = frozenset({"experiment", "grid", "trials", "executor", "baseline", "n
 """Keys that belong to the run as a whole: they hold one value and are no part of a line."""
 
 ENVIRONMENT_KEYS = ("model", "dataset", "seed")
-COMMON_KEYS = frozenset(RESULT_KEYS) - {*ARM_GROUPS, *ENVIRONMENT_KEYS, "mode"}
+COMMON_KEYS = frozenset(RESULT_KEYS) - {*ARM_GROUPS, *ENVIRONMENT_KEYS, "mode", "references"}
 UNKEPT = frozenset({"grid", "executor", "arm", "name"})
 """What a cell's configuration leaves out: it says nothing about the cell itself."""
 
@@ -196,6 +196,8 @@ def _point(composer: Composer, setting: Sequence[tuple[Override, JSON]]) -> _Poi
             _apply(config, override, value)
     for group in ("strategy", "after_strategy"):
         config[group] = composer.expand_presets(config.get(group))
+    if config.get("mode") == "live":
+        config["references"] = None  # what an agent used and had from earlier is known of recordings alone
     _check(config)
     return _Point(config, shipped, arm)
 

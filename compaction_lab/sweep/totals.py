@@ -48,12 +48,14 @@ def total(calls: Iterable[Row], column: str) -> int | float | None:
 
 
 def unit_score(probes: Iterable[Row]) -> float | None:
-    """Return the mean score of a unit's judged turns or, where no turn is judged by a rubric, of its probes.
+    """Return the mean score of a unit's judged turns, else of its probes, else of its references.
 
-    Each turn counts once, as the mean of its rubric rows. A failed judgment is missing, never zero.
+    That is, of the first kind of evidence there is. Each turn counts once, as the mean of its rubric rows. A failed
+    judgment is missing, never zero.
     """
     turns: dict[JSON, list[float]] = {}
     answers: list[float] = []
+    references: list[float] = []
     for probe in probes:
         score = probe.get("score")
         if score is None:
@@ -61,8 +63,9 @@ def unit_score(probes: Iterable[Row]) -> float | None:
         if probe.get("kind") == "rubric":
             turns.setdefault(cast("int", probe.get("turn")), []).append(float(cast("float", score)))
         else:
-            answers.append(float(cast("float", score)))
-    scores = [fmean(judgments) for judgments in turns.values()] or answers
+            kept = references if probe.get("kind") == "reference" else answers
+            kept.append(float(cast("float", score)))
+    scores = [fmean(judgments) for judgments in turns.values()] or answers or references
     return fmean(scores) if scores else None
 
 
@@ -70,7 +73,8 @@ def unit_totals(calls: Sequence[Row], probes: Sequence[Row]) -> Row:
     """Return ``score`` and every sum of a unit that does not depend on other units.
 
     Beside the columns of *units*, ``summarizer_cost_*_usd`` (the rest of the bill), ``latency_measured`` and
-    ``simulated`` (the purposes of the calls that a stub answered).
+    ``simulated`` (the purposes of the calls that a stub answered, and ``expectation`` where recall was not measured but
+    expected by a fitted curve).
     """
     agent = [call for call in calls if call.get("purpose") == "agent"]
     summarizer = [call for call in calls if call.get("purpose") == "summarizer"]
@@ -79,5 +83,8 @@ def unit_totals(calls: Sequence[Row], probes: Sequence[Row]) -> Row:
     totals |= {f"summarizer_{column}": total(summarizer, column) for column in SUMMARIZER_SUMS}
     totals |= {f"summarizer_cost_{kind}_usd": total(summarizer, f"cost_{kind}_usd") for kind in COST_KINDS}
     totals["latency_measured"] = any(call.get("latency_source") == "measured" for call in agent)
-    totals["simulated"] = cast("list[JSON]", sorted({str(call["purpose"]) for call in calls if call.get("simulated")}))
+    simulated = {str(call["purpose"]) for call in calls if call.get("simulated")}
+    if any(probe.get("judge") == "expected_recall" for probe in probes):
+        simulated.add("expectation")
+    totals["simulated"] = cast("list[JSON]", sorted(simulated))
     return totals

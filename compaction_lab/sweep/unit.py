@@ -29,8 +29,12 @@ from compaction_lab.importers.lab import transcript_line
 from compaction_lab.models.base import Model
 from compaction_lab.models.registry import SEMANTICS as MODEL_SEMANTICS
 from compaction_lab.models.registry import build_model
+from compaction_lab.quality.calibrated import SEMANTICS as CALIBRATED_SEMANTICS
+from compaction_lab.quality.calibrated import CalibratedReader
 from compaction_lab.quality.judges import SEMANTICS as JUDGE_SEMANTICS
 from compaction_lab.quality.judges import judge
+from compaction_lab.quality.references import SEMANTICS as REFERENCE_SEMANTICS
+from compaction_lab.quality.references import ReferenceRules
 from compaction_lab.recording import Accounts
 from compaction_lab.records import Cell, UnitResult
 from compaction_lab.replay import Cast, replay_recorded, run_live
@@ -86,13 +90,18 @@ def identity(config: Config) -> JSON:
         for key in ("strategy", "after_strategy")
         if config.get(key) is not None
     ]
-    return {
+    found: dict[str, JSON] = {
         "dataset": _content_hash(_text(_node(config, "dataset"))),
         "strategy": cast("JSON", strategies),
         "judge": JUDGE_SEMANTICS,
         "model": MODEL_SEMANTICS,
         "scenario": SCENARIO_SEMANTICS,
     }
+    if _references(config) is not None:
+        found["references"] = REFERENCE_SEMANTICS
+    if _reads_by_curve(config):
+        found["calibrated"] = CALIBRATED_SEMANTICS
+    return found
 
 
 def unit_seed(cell: Cell, transcript_id: str, trial: int) -> int:
@@ -113,19 +122,38 @@ def _cast(
     if isinstance(summarizer, Mapping):
         blocks = bool(summarizer.get("blocking", True))
         model = build_model(summarizer, role="summarizer")
-    reader = config.get("reader")
     judging = config.get("judge")
     kind = str(judging["kind"]) if isinstance(judging, Mapping) else "subspan"
     return Cast(
         tuple(_slots(config, tools, accounts)),
         model,
-        build_model(reader, role="reader", agent=agent) if isinstance(reader, Mapping) else None,
+        _reader(config, agent),
         judge(kind),
         kind,
         blocks,
         _window(config),
         seed,
+        _references(config),
     )
+
+
+def _reader(config: Config, agent: Model | None) -> Model | CalibratedReader | None:
+    reader = config.get("reader")
+    if not isinstance(reader, Mapping):
+        return None
+    if _reads_by_curve(config):
+        return CalibratedReader.of(reader)
+    return build_model(reader, role="reader", agent=agent)
+
+
+def _reads_by_curve(config: Config) -> bool:
+    reader = config.get("reader")
+    return isinstance(reader, Mapping) and reader.get("kind") == "calibrated"
+
+
+def _references(config: Config) -> ReferenceRules | None:
+    node = config.get("references")
+    return ReferenceRules.of(node) if isinstance(node, Mapping) and node.get("enabled", True) else None
 
 
 def _slots(config: Config, tools: tuple[ToolDefinition, ...], accounts: Accounts) -> list[Slot]:

@@ -15,7 +15,7 @@ from compaction_lab.conversation.context import Context, Edit, Key, Placed
 from compaction_lab.conversation.messages import JSON, Message, Text, ToolDefinition, system, user
 from compaction_lab.errors import StrategyError
 from compaction_lab.models.base import ModelReply, ModelRequest
-from compaction_lab.strategies.base import Compaction, Replies, Requests, Situation, Steps, Strategy, steps
+from compaction_lab.strategies.base import Compaction, Replies, Requests, Situation, Steps, Strategy, Trigger, steps
 from compaction_lab.strategies.reading import Reading, Transcript
 
 SummaryRole = Literal["user", "assistant", "system"]
@@ -166,6 +166,15 @@ def continuing(act: Strategy, situation: Situation) -> Steps:
     context, base = latest(situation)
     done = yield from steps(act, replace(situation, context=context, last=None))
     return replace(done, base=base)
+
+
+def when_due(trigger: Trigger, strategy: Strategy, situation: Situation) -> Steps:
+    """Let a strategy act when its trigger, shown what was made of the history so far, says so."""
+
+    def act(now: Situation) -> Compaction | Steps:
+        return strategy(now) if trigger(now) else Compaction()
+
+    return continuing(act, situation)
 
 
 def refusal(reply: ModelReply) -> str:

@@ -1,4 +1,4 @@
-"""A transcript: one conversation with its tools, metadata and probes."""
+"""A transcript: one conversation with its tools, metadata, probes and the compactions it already went through."""
 
 from __future__ import annotations
 
@@ -43,11 +43,33 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedCompaction:
+    """A compaction that the recording agent made itself: later calls did not see all that stands before it.
+
+    Parameters
+    ----------
+    position
+        How many messages of the transcript precede it. What the agent put in their place, when the log says so, follows
+        as messages whose ``source`` is ``summary``.
+    trigger
+        As the log names it (``auto``, ``manual``, ...); empty when it does not.
+    tokens_before, tokens_after
+        Size of the context as the log states it; ``None`` when it does not.
+    """
+
+    position: int
+    trigger: str = ""
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """One recorded or synthetic conversation, ready to replay.
 
     ``warnings`` counts what was accepted but odd, by kind (``reused_call_id``, ``unanswered_call``, ...).
     ``format`` names the importer that read it and ``origin`` the file and line it came from.
+    ``compactions`` are those of the recording agent, in order.
     """
 
     id: str
@@ -68,3 +90,9 @@ class Transcript:
         if found is None:
             found = self.memo["log"] = Log(self.messages)
         return cast("Log", found)
+    compactions: tuple[RecordedCompaction, ...] = ()
+
+    @property
+    def append_only(self) -> bool:
+        """Whether every recorded call saw all earlier messages: no compaction in the log hides any."""
+        return not self.compactions

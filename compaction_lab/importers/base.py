@@ -11,7 +11,7 @@ from pathlib import Path
 
 from compaction_lab.conversation.messages import JSON, Message, Text, ToolDefinition
 from compaction_lab.conversation.pairing import Pairing
-from compaction_lab.conversation.transcript import Probe, Transcript
+from compaction_lab.conversation.transcript import Probe, RecordedCompaction, Transcript
 from compaction_lab.errors import TranscriptError
 from compaction_lab.importers.source import Record, Source
 
@@ -43,7 +43,7 @@ class Importer:
     read: Callable[[Record], Iterator[Transcript]]
 
 
-def assemble(
+def assemble(  # noqa: PLR0913 - one keyword a field of the transcript
     record: Record,
     messages: Sequence[Message],
     *,
@@ -54,6 +54,8 @@ def assemble(
     meta: Mapping[str, JSON] | None = None,
     warnings: Mapping[str, int] | None = None,
     places: Sequence[str] = (),
+    compactions: Sequence[RecordedCompaction] = (),
+    accept_orphans: bool = False,
 ) -> Transcript:
     """Return a transcript after the checks that hold for every format.
 
@@ -63,22 +65,24 @@ def assemble(
         Where the conversation was read.
     messages
         In the order of the conversation; time stamps never reorder them.
-    format_name, transcript_id, tools, probes, meta
+    format_name, transcript_id, tools, probes, meta, compactions
         Of the transcript.
     warnings
         What the importer itself found odd.
     places
         Where each message stands; ``messages[i]`` of the record when empty.
+    accept_orphans
+        Count tool results without an earlier call instead of refusing them, for logs that may begin in the middle.
 
     Raises
     ------
     TranscriptError
-        If there are no messages, or a tool result has no earlier call.
+        If there are no messages, or a tool result has no earlier call and orphans are not accepted.
     """
     if not messages:
         record.refuse("messages", "found no messages", "at least one", "remove the record")
     pairing = Pairing(messages)
-    for index in pairing.orphans:
+    for index in () if accept_orphans else pairing.orphans:
         call_id = messages[index].call_id
         place = places[index] if places else record.at(f"messages[{index}]")
         stated = f"the id {call_id!r}" if call_id else "no tool_call_id"
@@ -91,6 +95,8 @@ def assemble(
     counted["reused_call_id"] += pairing.reused_ids
     counted["unanswered_call"] += len(pairing.unanswered)
     counted["duplicate_result"] += len(pairing.duplicates)
+    counted["orphan_result"] += len(pairing.orphans)
+    counted["recorded_compaction"] += len(compactions)
     counted["lone_surrogate"] += sum(map(_has_lone_surrogate, messages))
     counted["time_goes_back"] += _backward_steps(messages)
     return Transcript(
@@ -102,6 +108,7 @@ def assemble(
         {kind: number for kind, number in sorted(counted.items()) if number},
         format_name,
         record.where,
+        tuple(compactions),
     )
 
 

@@ -1,6 +1,7 @@
 """The lab's own format: JSONL with one transcript a line, OpenAI chat messages plus what that format cannot say.
 
-A line is ``{"format": "compaction-lab/1", "id", "messages", "tools", "probes", "meta", "warnings", "recorded"}``.
+A line is ``{"format": "compaction-lab/1", "id", "messages", "tools", "probes", "meta", "warnings", "recorded",
+"compactions"}``, without what is empty.
 Message keys of ours are ``pinned, tags, source, is_error, usage, model, response_id, timestamp_s, latency_s`` and
 ``cost_usd``; a recorded wire key of the same name stands under ``extra``.
 """
@@ -11,13 +12,13 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast, get_args
 
 from compaction_lab.conversation.json_values import describe
 from compaction_lab.conversation.messages import JSON, Message, Source, Usage
-from compaction_lab.conversation.transcript import Probe, Transcript
+from compaction_lab.conversation.transcript import Probe, RecordedCompaction, Transcript
 from compaction_lab.conversation.wire import from_openai, to_openai, tools_from_openai, tools_to_openai
 from compaction_lab.errors import TranscriptError
 from compaction_lab.importers.base import Importer, assemble
@@ -74,6 +75,7 @@ def transcript_line(transcript: Transcript) -> bytes:
         "meta": dict(transcript.meta),
         "warnings": dict(transcript.warnings),
         "recorded": transcript.format,
+        "compactions": [_compaction_to_lab(compaction) for compaction in transcript.compactions],
     }
     value = {key: item for key, item in value.items() if item or key in {"format", "id", "messages"}}
     # A lone surrogate has no UTF-8; backslashreplace spells it as the JSON escape it was read from.
@@ -168,6 +170,11 @@ def read(record: Record) -> Iterator[Transcript]:
         tools=tools_from_openai(fields.object.get("tools"), record.at("tools")),
         probes=[_probe(item, record.at(f"probes[{at}]")) for at, item in enumerate(fields.items("probes"))],
         meta=fields.mapping("meta"),
+        compactions=[
+            _compaction(item, record.at(f"compactions[{at}]")) for at, item in enumerate(fields.items("compactions"))
+        ],
+        # The importer that read the original accepted them, and said so.
+        accept_orphans="orphan_result" in fields.mapping("warnings"),
     )
     # What was odd in the original file stays known; what shows again in this one is not counted twice.
     counts = Counter(transcript.warnings)
@@ -197,6 +204,21 @@ def _probe_to_lab(probe: Probe) -> dict[str, JSON]:
     if probe.stale:
         out["stale"] = list(probe.stale)
     return out
+
+
+def _compaction_to_lab(compaction: RecordedCompaction) -> dict[str, JSON]:
+    stated = {key: value for key, value in asdict(compaction).items() if value is not None and value != ""}
+    return cast("dict[str, JSON]", stated)
+
+
+def _compaction(value: JSON, where: str) -> RecordedCompaction:
+    fields = Fields.of(value, where)
+    return RecordedCompaction(
+        fields.whole("position") or 0,
+        fields.text("trigger"),
+        fields.whole("tokens_before"),
+        fields.whole("tokens_after"),
+    )
 
 
 def _probe(value: JSON, where: str) -> Probe:

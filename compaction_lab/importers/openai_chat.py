@@ -31,12 +31,17 @@ def sniff(head: bytes, path: Path) -> float:
 
 def records(source: Source) -> Iterator[Record]:
     """Yield one record a conversation."""
+    return conversations(source)
+
+
+def conversations(source: Source) -> Iterator[Record]:
+    """Yield one record a conversation of a file in any of the shapes that chat logs have."""
     shape = outline(source.head())
     by_line = shape.several or source.path.suffix in {".jsonl", ".ndjson"}
     if not by_line:
         yield from _conversations(source.document())
     elif shape.kind == "object" and "messages" not in shape.keys and "role" in shape.keys:
-        yield Record(source.path, lines=source)
+        yield source.whole()
     else:
         yield from source.lines()
 
@@ -80,7 +85,9 @@ def _conversation(
 ) -> Transcript:
     envelope = envelope or {}
     places = [place.where for place, _ in items]
-    messages = [from_openai(item, place) for place, (_, item) in zip(places, items, strict=True)]
+    messages = [
+        from_openai(item, place, keep_media=record.keep_media) for place, (_, item) in zip(places, items, strict=True)
+    ]
     for place, _ in items:
         if place.warnings is not record.warnings:
             record.warnings.update(place.warnings)

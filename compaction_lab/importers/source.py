@@ -16,8 +16,11 @@ from compaction_lab.errors import TranscriptError
 HEAD_BYTES = 64 * 1024
 """What importers see of a file to tell its format."""
 
-MAX_RECORD_BYTES = 256 * 1024 * 1024
+MAX_RECORD_BYTES = 128 * 1024 * 1024
 """Longest line, and longest file that is one JSON document."""
+
+MAX_VALUES = 10_000_000
+"""Most values in one record: a few bytes of JSON become a hundred in memory."""
 
 MAX_NESTING = 100
 """Deepest nesting of objects and lists; sessions stay under 20, and deeper ones overflow later readers."""
@@ -49,6 +52,8 @@ class Record:
         Set when the record is a whole file with one message or event a line.
     warnings
         What was accepted but odd in the JSON itself, counted by kind.
+    keep_media
+        Whether importers keep the payload of images and files.
     """
 
     path: Path
@@ -59,6 +64,7 @@ class Record:
     parsed: tuple[JSON] | None = None
     lines: Source | None = None
     warnings: Counter[str] = field(default_factory=Counter)
+    keep_media: bool = False
 
     @property
     def where(self) -> str:
@@ -75,7 +81,14 @@ class Record:
     def part(self, name: str, value: JSON) -> Record:
         """Return the record of a part of this one."""
         joined = name if not self.inside or name.startswith("[") else f".{name}"
-        return Record(self.path, self.line, self.inside + joined, parsed=(value,), warnings=self.warnings)
+        return Record(
+            self.path,
+            self.line,
+            self.inside + joined,
+            parsed=(value,),
+            warnings=self.warnings,
+            keep_media=self.keep_media,
+        )
 
     def value(self) -> JSON:
         """Parse and return the JSON value.
@@ -89,6 +102,32 @@ class Record:
             return self.parsed[0]
         return _parse(self)
 
+    def values(self) -> Iterator[tuple[Record, JSON]]:
+        """Yield the values of a whole file with the record each came from: its lines, or those of its one list."""
+        if self.lines is None:
+            yield self, self.value()
+            return
+        first = next(self.lines.lines(), None)
+        if first is not None and first.is_complete():
+            for line in self.lines.lines():
+                yield line, line.value()
+                self._take_warnings(line)
+            return
+        document = self.lines.document()
+        value = document.value()
+        self._take_warnings(document)
+        for index, item in enumerate(value if isinstance(value, list) else []):
+            yield document.part(f"[{index}]", item), item
+        if not isinstance(value, list):
+            yield document, value
+
+    def is_complete(self) -> bool:
+        """Whether the bytes are a JSON object of their own, as a line of a line-oriented file is."""
+        return self.raw.startswith(b"{") and self.raw.endswith(b"}")
+
+    def _take_warnings(self, other: Record) -> None:
+        self.warnings.update(other.warnings)
+
     def refuse(self, name: str, found: str, expected: str, remedy: str) -> NoReturn:
         """Raise the error that names this record's field, what it holds, what it should hold and what to do."""
         raise TranscriptError(f"{self.at(name) if name else self.where}: {found}, expected {expected}; {remedy}.")
@@ -100,6 +139,7 @@ class Source:
 
     path: Path
     max_record_bytes: int = MAX_RECORD_BYTES
+    keep_media: bool = False
 
     def head(self) -> bytes:
         """Return the first bytes, without a byte-order mark."""
@@ -119,7 +159,7 @@ class Source:
                     raise TranscriptError(self._too_long(f"{self.path}, line {number}"))
                 start = len(_BOM) if offset == 0 and raw.startswith(_BOM) else 0
                 if text := raw[start:].strip(b" \t\r\n"):
-                    yield Record(self.path, number, raw=text, offset=offset + start)
+                    yield Record(self.path, number, raw=text, offset=offset + start, keep_media=self.keep_media)
                 offset += len(raw)
 
     def document(self) -> Record:
@@ -128,7 +168,11 @@ class Source:
             raise TranscriptError(self._too_long(str(self.path)))
         raw = self.path.read_bytes()
         start = len(_BOM) if raw.startswith(_BOM) else 0
-        return Record(self.path, raw=raw[start:] if start else raw, offset=start)
+        return Record(self.path, raw=raw[start:] if start else raw, offset=start, keep_media=self.keep_media)
+
+    def whole(self) -> Record:
+        """Return the file as one record whose values :meth:`Record.values` gives one by one."""
+        return Record(self.path, lines=self, keep_media=self.keep_media)
 
     def is_blank(self) -> bool:
         """Return whether the file holds nothing but white space."""
@@ -151,6 +195,7 @@ def _parse(record: Record) -> JSON:
     for mark, name in _OTHER_BOMS.items():
         if raw.startswith(mark):
             record.refuse("", f"found {name} text", "UTF-8", f"convert it: iconv -f {name} -t UTF-8")
+    _refuse_too_many_values(record)
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -187,6 +232,20 @@ def _parse(record: Record) -> JSON:
     if _nested_deeper(value, MAX_NESTING):
         _refuse_nesting(record)
     return value
+
+
+def _refuse_too_many_values(record: Record) -> None:
+    raw = record.raw
+    if len(raw) <= MAX_VALUES:
+        return
+    found = sum(map(raw.count, (b",", b"[", b"{")))
+    if found > MAX_VALUES:
+        record.refuse(
+            "",
+            f"found {found:,} commas and brackets in one record",
+            f"at most {MAX_VALUES:,}",
+            "split it into one conversation a line",
+        )
 
 
 def _refuse_json(record: Record, text: str, error: json.JSONDecodeError) -> NoReturn:

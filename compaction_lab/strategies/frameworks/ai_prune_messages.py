@@ -118,4 +118,6 @@ def _without_bound_reasoning(message: Message) -> Message:
 
 
 def _is_empty(message: Message) -> bool:
-    return not message.calls and all(isinstance(part, Text) and not part.text for part in message.parts)
+    if message.role == "tool" or message.calls:
+        return False
+    return all(isinstance(part, Text) and not part.text for part in message.parts)

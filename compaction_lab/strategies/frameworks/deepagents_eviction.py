@@ -60,7 +60,7 @@ class DeepAgentsTruncateArgs:
     Parameters
     ----------
     keep_messages
-        Newest messages whose calls stay.
+        Newest messages whose calls stay; with 0 Deep Agents cuts nothing.
     max_length
         Longer text values are cut to their first 20 characters.
     truncation_text
@@ -81,6 +81,8 @@ class DeepAgentsTruncateArgs:
 
     def __call__(self, situation: Situation) -> Compaction:
         """Cut."""
+        if not self.keep_messages:
+            return Compaction()
         return ClearInputs(
             self.keep_messages,
             "message",

@@ -113,7 +113,7 @@ class ToolResultOffloadCompactor(_Hook):
             keep_last=self.min_keep_steps,
             down_to_tokens=target,
             head=self.preview_chars,
-            handle="compacted_{tool}_{index}.txt",
+            handle="compacted_{tool}_{hash}.txt",
             stand_in="Tool result offloaded to text ({characters} characters) at '{handle}'. Preview: {preview}",
             keep_errors=True,
         )(situation)

@@ -34,6 +34,8 @@ HEAD_SHARE = 0.4
 class LimitResults:
     """Pass, truncate or offload a tool result by its size when it first appears (mechanism M16).
 
+    What would not be shorter stays as it is.
+
     Parameters
     ----------
     bands
@@ -78,7 +80,7 @@ class LimitResults:
         else:
             most = cast("int", band.get("max_characters", TRUNCATED_CHARACTERS))
             new = replace(message, parts=(Text(truncate(message.text, most, str(band.get("keep", "head_tail")))),))
-        if new.text != message.text:
+        if draft.counter.message(new) < draft.counter.message(message):
             draft.put("masked" if new.source == "placeholder" else "clipped", entry.key, new)
         return True
 

@@ -11,7 +11,7 @@ from compaction_lab.conversation.messages import Message
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.strategies.base import Compaction, Situation
 from compaction_lab.strategies.mechanisms.recency import RecentUnit, end_of, newest, newest_within, recent_edge
-from compaction_lab.strategies.mechanisms.rewriting import Draft, Progress, Reclaim, Rewrite, rewrite_before
+from compaction_lab.strategies.mechanisms.rewriting import Draft, Reclaim, Rewrite, rewrite_before
 from compaction_lab.strategies.mechanisms.tool_results import (
     asked_just_before,
     call_of,
@@ -246,8 +246,6 @@ class ClearBeyondTokens(Clearing):
     def __call__(self, situation: Situation) -> Compaction:
         """Clear what lies beyond the protected tokens, if it is enough."""
         edge = self.readable_edge(situation, self._edge(situation.context, situation))
-        if situation.last is not None and isinstance(situation.memory, Progress):
-            edge = max(edge, situation.memory.edge)  # what was cleared weighs nothing, so the window would seem wider
         reclaim = Reclaim(at_least_tokens=self.at_least_tokens, since=self.floor_since, measure="gross")
         reason = f"beyond the newest {self.protect_tokens} tokens of results"
         return rewrite_before(situation, edge, self._rule, reclaim, reason=reason)

@@ -59,8 +59,8 @@ class ClipParts:
     roles
         Whose messages are clipped.
     arguments
-        What becomes of too long arguments of tool calls: ``keep``, or ``wrap`` the clipped text in an object with one
-        key, so that it stays JSON.
+        What becomes of too long arguments of tool calls: ``keep``, or ``wrap`` the clipped text (as compact JSON) in an
+        object with one key, so that it stays JSON.
     arguments_key
         That key.
     only_tools
@@ -118,8 +118,9 @@ class ClipParts:
     def _clipped_call(self, draft: Draft, call: ToolCall) -> ToolCall:
         if self.arguments == "keep":
             return call
-        clipped = self._clipped(draft, call.arguments)
-        if clipped == call.arguments:
+        text = _compact(call.arguments)
+        clipped = self._clipped(draft, text)
+        if clipped == text:
             return call
         return replace(call, arguments=json.dumps({self.arguments_key: clipped}, ensure_ascii=False))
 
@@ -131,6 +132,14 @@ class ClipParts:
             return text
         clipped = clip(text, min(self.keep_head, len(text)), self.keep_tail, self.marker)
         return clipped if len(clipped) < len(text) else text
+
+
+def _compact(arguments: str) -> str:
+    """Return arguments without the blanks between their JSON values; as they are when they are no JSON."""
+    try:
+        return json.dumps(json.loads(arguments), ensure_ascii=False, separators=(",", ":"))
+    except ValueError:
+        return arguments
 
 
 def text_tokens(draft: Draft, text: str) -> int:

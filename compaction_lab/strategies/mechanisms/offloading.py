@@ -6,6 +6,7 @@ In a replay the recorded messages never ask for an offloaded text. A live agent 
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,6 +21,7 @@ from compaction_lab.strategies.mechanisms.rewriting import Draft, Reclaim, rewri
 from compaction_lab.strategies.mechanisms.tool_results import fill, tool_of
 from compaction_lab.strategies.registry import at_least, register
 
+HASH_DIGITS = 32
 TAG = "offloaded:"
 """Begins the label under which a stand-in carries its handle."""
 
@@ -48,7 +50,8 @@ class OffloadResults:
     ellipsis
         Put behind a head that was cut short, when there is no tail.
     handle
-        Name of the offloaded text; may name ``{tool}``, ``{call_id}`` and ``{index}`` (its place in the conversation).
+        Name of the offloaded text; may name ``{tool}``, ``{call_id}``, ``{index}`` (its place in the conversation) and
+        ``{hash}`` (32 digits of its own).
     stand_in
         Text that stands for the result; may name ``{handle}``, ``{preview}``, ``{characters}``, ``{lines}`` and
         ``{tool}``.
@@ -126,7 +129,9 @@ class OffloadResults:
 
     def handle_of(self, log: Log, entry: Placed) -> str:
         """Return the name under which a result is offloaded."""
-        return fill(self.handle, log, entry).replace("{index}", str(entry.key[0]))
+        digest = hashlib.sha256(f"{entry.key[0]} {entry.message.text}".encode("utf-8", "replace")).hexdigest()
+        named = fill(self.handle, log, entry).replace("{index}", str(entry.key[0]))
+        return named.replace("{hash}", digest[:HASH_DIGITS])
 
     def preview_of(self, text: str) -> str:
         """Return the ends of a text that stay visible."""

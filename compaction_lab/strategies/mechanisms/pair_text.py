@@ -62,23 +62,32 @@ class CollapseCalls:
         def rule(draft: Draft, entry: Placed) -> bool:
             return self._collapse(draft, entry, edge)
 
-        return rewrite_before(situation, edge, rule, reason=f"calls older than the last {self.keep_last} {self.unit}s")
+        # A call is decided only with all of its results, which may come late: every occasion is answered afresh.
+        reason = f"calls older than the last {self.keep_last} {self.unit}s"
+        return rewrite_before(replace(situation, last=None), edge, rule, reason=reason)
 
     def _collapse(self, draft: Draft, entry: Placed, edge: Key) -> bool:
         message = entry.message
-        if not message.calls or entry.key[1] or any(call.name in self.exclude_tools for call in message.calls):
+        index, rank = entry.key
+        log = draft.context.log
+        if not message.calls or rank or any(call.name in self.exclude_tools for call in message.calls):
             return False
-        results = results_of(draft, entry.key[0])
-        if len(results) < len(message.calls) or any(r.key >= edge or r.message.pinned for r in results):
+        results = results_of(draft, index)
+        answers = [(member, 0) for member in log.members(log.groups[index], draft.context.stop)]
+        answers = [key for key in answers if _answers(draft, key, index)]
+        if len(results) < len(message.calls) or any(key >= edge for key in answers):
+            return False
+        if log.is_pinned(log.groups[index]):
             return False
         lines = [Text(self._line(call, result)) for call, result in zip(message.calls, results, strict=True)]
-        log = draft.context.log
-        for member in log.members(log.groups[entry.key[0]], draft.context.stop):
-            place = log.call_of(member)
-            if place is not None and place.message == entry.key[0] and draft.get((member, 0)) is not None:
-                draft.drop((member, 0))
         parts = (*message.parts, *lines) if self.keep_text else tuple(lines)
-        draft.put("collapsed", entry.key, replace(message, parts=parts, calls=()))
+        collapsed = replace(message, parts=parts, calls=())
+        count = draft.counter.message
+        if count(collapsed) >= count(message) + sum(count(result.message) for result in results):
+            return True
+        for key in answers:
+            draft.drop(key)
+        draft.put("collapsed", entry.key, collapsed)
         return True
 
     def _line(self, call: ToolCall, result: Placed) -> str:
@@ -101,6 +110,11 @@ def first_arguments(call: ToolCall) -> str:
     """Return a call's first two arguments as `` name=value``, 40 characters of each value."""
     given = list(arguments_of(call).items())[:ARGUMENTS_SHOWN]
     return "".join(f" {name}={str(value)[:ARGUMENT_CHARACTERS]}" for name, value in given)
+
+
+def _answers(draft: Draft, key: Key, index: int) -> bool:
+    place = draft.context.log.call_of(key[0])
+    return place is not None and place.message == index and draft.get(key) is not None
 
 
 def results_of(draft: Draft, index: int) -> list[Placed]:

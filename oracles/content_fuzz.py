@@ -1,0 +1,105 @@
+"""Compare the lab with the frameworks that change content, on random cases; freeze answers for the test suite.
+
+Runs in the lab's environment: ``content_fuzz.py STRATEGY --run 'PYTHON BRIDGE' [--count N] [--start N] [--freeze FILE]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from content_cases import STRATEGIES, case
+from content_ours import ours
+
+HERE = Path(__file__).parent
+FROZEN_CASES, FROZEN_CHARACTERS = 15, 4_000
+
+
+def plain(answers: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
+    """Return answers without what only a bridge needs to remember."""
+    return [[{key: value for key, value in row.items() if key != "kept"} for row in answer] for answer in answers]
+
+
+def theirs(cases: list[dict[str, Any]], run: str) -> list[list[list[dict[str, Any]]]]:
+    """Return what the framework answers."""
+    sent = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in cases)
+    done = subprocess.run(shlex.split(run), input=sent, capture_output=True, text=True, cwd=HERE, check=False)
+    if done.returncode:
+        sys.exit(done.stderr[-3000:])
+    return [plain(json.loads(line)["answers"]) for line in done.stdout.splitlines()]
+
+
+def main() -> int:
+    """Compare, say what differs, freeze."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("strategy", choices=sorted(STRATEGIES))
+    parser.add_argument("--run", required=True, help="the bridge's command")
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--freeze", type=Path)
+    arguments = parser.parse_args()
+    cases = [case(arguments.strategy, seed) for seed in range(arguments.start, arguments.start + arguments.count)]
+    answers = theirs(cases, arguments.run)
+    wrong, acted = [], 0
+    for each, answer in zip(cases, answers, strict=True):
+        mine = ours(each)
+        acted += answer != [each["messages"][:stop] for stop in each["stops"]]
+        if mine != answer:
+            wrong.append(each["seed"])
+            if len(wrong) <= 2:
+                show(each, mine, answer)
+    print(f"{arguments.strategy}: {len(cases)} cases, {acted} with changes, {len(wrong)} differ {wrong[:10]}")
+    if arguments.freeze and not wrong:
+        freeze(arguments.freeze, cases, answers)
+    return 1 if wrong else 0
+
+
+def freeze(file: Path, cases: list[dict[str, Any]], answers: list[list[list[dict[str, Any]]]]) -> None:
+    """Append the smaller cases with their answers to a golden file; an unchanged message is written as its place."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    kept = 0
+    with file.open("a", encoding="utf-8") as out:
+        for each, answer in zip(cases, answers, strict=True):
+            line = json.dumps(
+                {**each, "answers": [packed(each["messages"], rows) for rows in answer]}, ensure_ascii=False
+            )
+            if kept < FROZEN_CASES and len(line) < FROZEN_CHARACTERS:
+                kept += 1
+                out.write(line + "\n")
+
+
+def packed(messages: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[Any]:
+    """Return rows with the place of the case's message in the place of each that is one, in order."""
+    out: list[Any] = []
+    at = 0
+    for row in rows:
+        found = next((place for place in range(at, len(messages)) if messages[place] == row), None)
+        if found is None:
+            out.append(row)
+        else:
+            out.append(found)
+            at = found + 1
+    return out
+
+
+def show(each: dict[str, Any], mine: list[list[dict[str, Any]]], answer: list[list[dict[str, Any]]]) -> None:
+    """Print where two answers part."""
+    print(each["seed"], each["parameters"], each["stops"])
+    for at, (left, right) in enumerate(zip(mine, answer, strict=False)):
+        if left == right:
+            continue
+        print(f"  after {each['stops'][at]}: ours {len(left)} messages, theirs {len(right)}")
+        for number, (one, other) in enumerate(zip(left, right, strict=False)):
+            if one != other:
+                print(f"  [{number}] ours   {str(one)[:300]}\n  [{number}] theirs {str(other)[:300]}")
+                return
+        return
+
+
+if __name__ == "__main__":
+    sys.exit(main())

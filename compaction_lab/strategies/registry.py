@@ -142,10 +142,13 @@ def preset(name: str) -> dict[str, JSON]:
 
 def unknown_strategy(name: str, known: list[str]) -> str:
     """Word the error for a name that no strategy has; every framework folder is searched."""
-    last = {known_name.rsplit("/", 1)[-1]: known_name for known_name in reversed(known)}
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    near += [last[match] for match in difflib.get_close_matches(name.rsplit("/", 1)[-1], last, n=3, cutoff=0.6)]
-    near += [known_name for known_name in known if known_name.endswith(f"/{name.rsplit('/', 1)[-1]}")]
+    folders: dict[str, list[str]] = {}
+    for full in known:
+        folders.setdefault(full.rsplit("/", 1)[-1], []).append(full)
+    alike = difflib.get_close_matches(name.rsplit("/", 1)[-1], folders, n=3, cutoff=0.6)
+    # Of the likest name every framework's, since the same typo may stand for any of them; of the others one.
+    near = [*(full for match in alike[:1] for full in folders[match]), *(folders[match][0] for match in alike[1:])]
+    near += difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {', '.join(dict.fromkeys(near))}? " if near else ""
     return f"unknown strategy '{name}': {hint}'compaction-lab options strategy' lists all {len(known)}"
 

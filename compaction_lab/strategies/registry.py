@@ -313,5 +313,4 @@ def _one_of(value: object, known: tuple[object, ...], where: str) -> object:
 
 def _load_all() -> None:
     """Import every module that registers a kind."""
-    if "none" not in _STRATEGIES:
-        from compaction_lab.strategies import kinds  # noqa: F401 - the kinds import this module
+    from compaction_lab.strategies import kinds  # noqa: F401 - the kinds import this module

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -127,6 +129,15 @@ def test_parameters_are_json_so_that_configurations_can_be_stored() -> None:
     for name in CONTRACT:
         parameters = dict(strategy(name).parameters)
         assert json.loads(json.dumps(parameters)) == parameters
+
+
+def test_every_kind_is_known_whichever_module_was_imported_first() -> None:
+    program = (
+        "import compaction_lab.strategies.plain\n"
+        "from compaction_lab import strategy\n"
+        "strategy('truncation', max_tokens=5, trigger='always')\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_strategy_is_a_value() -> None:

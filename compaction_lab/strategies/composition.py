@@ -247,15 +247,17 @@ class Ladder:
 
     def __call__(self, situation: Situation) -> Steps:
         """Climb as far as the request asks for."""
-        course = Course.of(situation, 2)
+        course = Course.of(situation, 3)
         found = course.tokens
         if found > self.soft_tokens:
             yield from course.run(0, self.soft)
         if course.tokens > self.hard_tokens:
             yield from course.run(1, self.hard)
-        if self.warn_tokens is not None and self.warn_tokens < course.tokens <= self.soft_tokens:
+        warns = self.warn_tokens is not None and self.warn_tokens < course.tokens <= self.soft_tokens
+        if warns and not course.memories[2]:
             course.take([self._warned(course)])
             course.reasons.append(f"{course.tokens} tokens > {self.warn_tokens}")
+        course.memories[2] = warns  # said once, until the request has been below the limit again
         return course.result()
 
     def _warned(self, course: Course) -> Edit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
 from typing import Literal
 
 from compaction_lab.errors import ConfigurationError
@@ -37,7 +36,7 @@ class Compact:
         """Check the trigger as the provider does."""
         if self.trigger_input_tokens < LOWEST_TRIGGER:
             raise ConfigurationError(
-                f"anthropic/compact: trigger_input_tokens={self.trigger_input_tokens}; expected at least {LOWEST_TRIGGER}"
+                f"anthropic/compact: trigger_input_tokens={self.trigger_input_tokens}; expected {LOWEST_TRIGGER} up"
             )
 
     def __call__(self, situation: Situation) -> Steps:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.strategies.base import Situation, Steps

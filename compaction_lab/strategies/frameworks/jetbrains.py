@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compaction_lab.strategies.base import Pipeline, Situation, Steps
+from compaction_lab.strategies.base import Pipeline, Situation, Steps, Triggered
 from compaction_lab.strategies.mechanisms.summarize import Summarize
 from compaction_lab.strategies.plain import ObservationMasking
 from compaction_lab.strategies.registry import at_least, register
@@ -63,12 +63,7 @@ class Hybrid:
 
     def __call__(self, situation: Situation) -> Steps:
         """Mask, and summarise when due."""
-        due = EverySteps(self.n + self.keep_last_m_turns)
-        summary = _summary(self.keep_last_m_turns)
-
-        def summarize(now: Situation) -> Steps:
-            return when_due(due, summary, now)
-
+        summarize = Triggered(EverySteps(self.n + self.keep_last_m_turns), _summary(self.keep_last_m_turns))
         return Pipeline((ObservationMasking(self.window, "step"), summarize))(situation)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal, cast
 
 from compaction_lab.arm import ArmRun, Playback, Slot, occasions
@@ -40,6 +41,37 @@ def rebuilt(run: Run, unit: Unit, call: int) -> tuple[Context, Context]:
     StoreError
         The unit made no such call.
     """
+    number = 0
+    for number, played in enumerate(played_calls(run, unit), start=1):
+        if number == call:
+            return played.before, played.sent
+    msg = f"{run.name}: unit {'/'.join(map(str, unit))} has no call {call}; its calls are 1 to {number}"
+    raise StoreError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One agent call, played back.
+
+    Parameters
+    ----------
+    before, sent
+        The history before the strategies acted, and what was sent.
+    since, stop
+        The log's messages that are new since the call before: from ``since`` up to ``stop``.
+    kinds
+        What happened to each key that an edit named since the call before.
+    """
+
+    before: Context
+    sent: Context
+    since: int
+    stop: int
+    kinds: Mapping[Key, EditKind]
+
+
+def played_calls(run: Run, unit: Unit) -> Iterator[Played]:
+    """Play a unit's recorded edits back and yield its agent calls in order."""
     messages: dict[str, Message] = {}
 
     def message(digest: str) -> Message:
@@ -48,17 +80,19 @@ def rebuilt(run: Run, unit: Unit, call: int) -> tuple[Context, Context]:
         return messages[digest]
 
     log = Log(message(digest) for digest in run.log(unit))
-    slots = _slots(run.unit_rows_of("compactions", unit), message)
-    arm = ArmRun(log, tuple(slots))
-    number = 0
+    arm = ArmRun(log, tuple(_slots(run.unit_rows_of("compactions", unit), message)))
+    kinds: dict[Key, EditKind] = {}
+    since = 0
     for occasion, stop, _ in occasions(log):
-        before = arm.stored.advance(stop)
-        after = _played(arm, occasion, stop)
-        number += occasion == "before_call"
-        if occasion == "before_call" and number == call:
-            return before, after
-    msg = f"{run.name}: unit {'/'.join(map(str, unit))} has no call {call}; its calls are 1 to {number}"
-    raise StoreError(msg)
+        sent = _played(arm, occasion, stop)
+        for firing in arm.firings:
+            for edit in firing.edits:
+                kinds.update(dict.fromkeys(edit.keys, edit.kind))
+                if edit.new is not None:
+                    kinds[edit.new.key] = edit.kind
+        if occasion == "before_call":
+            yield Played(arm.shown, sent, since, stop, kinds)
+            kinds, since = {}, stop
 
 
 def context_text(run: Run, unit: Unit, call: int) -> tuple[str, str]:

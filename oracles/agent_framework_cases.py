@@ -144,6 +144,11 @@ def cases(count: int, seed: int, *, names: tuple[str, ...] = NAMES, most_moves: 
             yield case(name, f"{seed}/{name}/{number}", most_moves)
 
 
+def small_cases(count: int, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield cases of a few messages, to be frozen."""
+    yield from cases(count, seed, most_moves=5)
+
+
 def case(name: str, seed: str, most_moves: int = 14) -> dict[str, Any]:
     """Return the case of a seed."""
     rng = random.Random(seed)  # noqa: S311 - reproducible, not secret

@@ -1,0 +1,171 @@
+"""Compare the lab's strategies with the packages they mirror, each in an environment of its own.
+
+``python oracles/run.py`` lists what there is and whether its environment exists; ``python oracles/run.py NAME -n 500``
+compares; ``--setup`` makes the environments under ``.oracles/`` first; ``--freeze`` writes cases with the package's
+answers for the test suite. Every oracle consists of a bridge that imports only the package and reads cases as JSON
+lines, and of a module in the lab's own environment that makes the cases and answers them too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+ENVIRONMENTS = ROOT / ".oracles"
+GOLDEN = ROOT / "tests" / "strategies" / "golden"
+DIFFERENCES_SHOWN = 3
+
+# Appended, not first: a bridge has the name of the package that it imports.
+sys.path.append(str(HERE))
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """One package to compare with.
+
+    Parameters
+    ----------
+    environment
+        Stem of its file under ``oracles/requirements`` and of its folder under ``.oracles``.
+    count
+        Cases of a full comparison: for each strategy when the oracle has several.
+    cases
+        Module with ``cases(count, seed)`` and ``answer(case)``; the bridge reads those cases. ``small_cases``, where
+        there are such, are those to freeze.
+    bridge
+        Script that runs in the environment.
+    command
+        Instead of ``cases`` and ``bridge``: a script of ours that compares by itself, and its arguments.
+    """
+
+    environment: str
+    count: int
+    cases: str = ""
+    bridge: str = ""
+    command: tuple[str, ...] = ()
+
+    @property
+    def python(self) -> Path:
+        """The environment's interpreter."""
+        return ENVIRONMENTS / self.environment / "bin" / "python"
+
+
+ORACLES: dict[str, Oracle] = {
+    "agent_framework": Oracle("agent_framework", 2000, "agent_framework_cases", "agent_framework.py"),
+    "langchain_summaries": Oracle("langchain", 500, command=("summary_cases.py", "langchain")),
+    "semantic_kernel_summaries": Oracle("semantic_kernel", 500, command=("summary_cases.py", "semantic_kernel")),
+    "llama_index_summaries": Oracle("llama_index", 500, command=("summary_cases.py", "llama_index")),
+    "inspect_ai_summaries": Oracle("inspect_ai", 500, command=("summary_cases.py", "inspect_ai")),
+    "haystack_summaries": Oracle("haystack", 500, command=("summary_cases.py", "haystack")),
+    "strands_summaries": Oracle("strands", 500, command=("summary_cases.py", "strands")),
+}
+
+
+def main() -> int:
+    """Run what was asked for; return 0 when everything agrees."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which oracles (default: list them); 'all' runs all")
+    parser.add_argument("-n", type=int, default=None, metavar="COUNT", help="cases (default: the full comparison)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--setup", action="store_true", help="make missing environments first")
+    parser.add_argument("--freeze", action="store_true", help="write golden answers instead of comparing")
+    options = parser.parse_args()
+    names = list(ORACLES) if options.names == ["all"] else options.names
+    unknown = [name for name in names if name not in ORACLES]
+    if unknown:
+        parser.error(f"unknown oracle {unknown[0]}; there are {', '.join(ORACLES)}")
+    if not names:
+        for name, oracle in ORACLES.items():
+            say(f"{name:28} {oracle.count:5} cases   {'ready' if oracle.python.exists() else 'not set up'}")
+        return 0
+    return max(run(name, options) for name in names)
+
+
+def run(name: str, options: argparse.Namespace) -> int:
+    """Set up, compare or freeze one oracle; return 1 when answers differ, 2 when its environment is missing."""
+    oracle = ORACLES[name]
+    requirements = HERE / "requirements" / f"{oracle.environment}.txt"
+    if options.setup and not oracle.python.exists():
+        say(f"{name}: making .oracles/{oracle.environment}")
+        set_up(oracle, requirements)
+    if not oracle.python.exists():
+        say(f"{name}: not set up; 'python oracles/run.py {name} --setup' makes .oracles/{oracle.environment}")
+        return 2
+    count = options.n or (20 if options.freeze else oracle.count)
+    if oracle.command:
+        script, *arguments = oracle.command
+        size = ["--freeze", str(GOLDEN / f"{name}.jsonl")] if options.freeze else []
+        command = [sys.executable, str(HERE / script), *arguments, "--python", str(oracle.python), "-n", str(count)]
+        return subprocess.run([*command, *size], check=False).returncode  # noqa: S603 - our own script
+    ours = import_module(oracle.cases)
+    make = getattr(ours, "small_cases", ours.cases) if options.freeze else ours.cases
+    cases = list(make(count, options.seed))
+    started = time.perf_counter()
+    answers = list(theirs(oracle, cases))
+    if options.freeze:
+        freeze(GOLDEN / f"{name}.jsonl", cases, answers)
+        return 0
+    different = differences(name, cases, answers, ours.answer)
+    seconds = time.perf_counter() - started
+    say(f"{name}: {len(cases)} cases, {different} differ ({seconds:.0f} s, {requirements.read_text().strip()})")
+    return 1 if different else 0
+
+
+def set_up(oracle: Oracle, requirements: Path) -> None:
+    """Make an environment with what the requirements file pins."""
+    venv.create(ENVIRONMENTS / oracle.environment, with_pip=True)
+    pip = [str(oracle.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(requirements)]
+    subprocess.run(pip, check=True)  # noqa: S603 - pinned packages, by name
+
+
+def theirs(oracle: Oracle, cases: list[Any]) -> Iterator[Any]:
+    """Yield the package's answers."""
+    sent = "".join(json.dumps(case) + "\n" for case in cases)
+    # -P: the bridge's own folder must not come before the package of the same name.
+    command = [str(oracle.python), "-P", str(HERE / oracle.bridge)]
+    done = subprocess.run(command, input=sent, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise SystemExit(f"{oracle.bridge} failed:\n{done.stderr[-2000:]}")
+    yield from map(json.loads, done.stdout.splitlines())
+
+
+def differences(name: str, cases: list[Any], answers: list[Any], answer: Callable[[Any], Any]) -> int:
+    """Count the cases that the lab answers otherwise, and show the first of them."""
+    different = 0
+    for case, expected in zip(cases, answers, strict=True):
+        found = answer(case)
+        if found == expected:
+            continue
+        different += 1
+        if different <= DIFFERENCES_SHOWN:
+            say(f"{name}: {json.dumps(case)}\n  package: {json.dumps(expected)}\n  lab:     {json.dumps(found)}")
+    return different
+
+
+def freeze(path: Path, cases: list[Any], answers: list[Any]) -> None:
+    """Write cases with the package's answers."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = ({"case": case, "answer": answer} for case, answer in zip(cases, answers, strict=True))
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    say(f"{path.relative_to(ROOT)}: {len(cases)} cases, {path.stat().st_size // 1000} kB")
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

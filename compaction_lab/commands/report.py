@@ -18,7 +18,7 @@ TEXT = "Each figure lies beside the data it shows (csv) and a note of where they
 
 def register(verbs: argparse._SubParsersAction[Parser]) -> None:
     """Add the verb."""
-    parser = verb(verbs, "report", "figures and tables of a run, as files", TEXT, EXAMPLES)
+    parser = verb(verbs, "report", "figures, tables and a page of a run, as files", TEXT, EXAMPLES)
     parser.add_argument("run", metavar="RUN", help="name in experiments/, or a run folder")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: reports/RUN)")
     parser.add_argument("--format", default="png,svg,pdf", metavar="LIST", help="figure formats (default: png,svg,pdf)")
@@ -31,6 +31,7 @@ def execute(args: argparse.Namespace) -> int:
     unknown = [part for part in formats if part not in FORMATS]
     if unknown or not formats:
         raise ConfigurationError(f"--format {args.format}: expected some of {', '.join(FORMATS)}")
+    from compaction_lab.report.page import NAME, picture_files, write_page
     from compaction_lab.report.writing import current_files, terminal_table, write_report
     from compaction_lab.sweep.loading import load_run
 
@@ -38,9 +39,13 @@ def execute(args: argparse.Namespace) -> int:
     out = args.out or Path("reports") / run.name
     current = [] if args.force else current_files(run, out, formats)
     written = current or write_report(run, out, formats)
+    page = out / NAME
+    if not current or not page.is_file():
+        write_page(run, out, picture_files(written))
     for folder, what in (("figures", f"{', '.join(formats)}; the data of each as csv"), ("tables", "md, csv, tex")):
         names = dict.fromkeys(path.stem for path in written if path.parent.name == folder)
         print(f"{folder.capitalize()} in {out / folder} ({what}):\n  " + "\n  ".join(names))
+    print(f"Page, opens from disk: {page}")
     print()
     print(terminal_table(run), end="")
     if current:

@@ -21,6 +21,7 @@ from compaction_lab.report.writing import provenance, report_tables
 from compaction_lab.sweep.loading import Run
 
 NAME = "report.html"
+_MIMES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
 def write_page(run: Run, out: Path, pictures: Sequence[Path] = (), left_out: Mapping[str, str] | None = None) -> Path:
@@ -33,7 +34,7 @@ def write_page(run: Run, out: Path, pictures: Sequence[Path] = (), left_out: Map
     out
         Folder to write ``report.html`` to.
     pictures
-        SVG files of the figures, in their order.
+        Files of the figures, in their order: SVG or PNG.
     left_out
         Figures that could not be drawn, and why.
 
@@ -72,6 +73,15 @@ def write_page(run: Run, out: Path, pictures: Sequence[Path] = (), left_out: Map
     return path
 
 
+def picture_files(written: Sequence[Path]) -> list[Path]:
+    """Return, of a report's files, one picture for each figure: the SVG, or else the PNG."""
+    found: dict[str, Path] = {}
+    for path in written:
+        if path.suffix in _MIMES and (path.suffix == ".svg" or path.stem not in found):
+            found[path.stem] = path
+    return list(found.values())
+
+
 def embedded(data: JSON) -> str:
     """Return data as base64 of gzip of JSON: compact, and unable to end the element it stands in."""
     return base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode()
@@ -101,10 +111,8 @@ def _cell(value: object) -> str:
 
 def _picture(path: Path) -> str:
     name = html.escape(path.stem.replace("_", " "))
-    source = base64.b64encode(path.read_bytes()).decode()
-    return (
-        f'<figure><img alt="{name}" src="data:image/svg+xml;base64,{source}"><figcaption>{name}</figcaption></figure>'
-    )
+    source = f"data:{_MIMES[path.suffix]};base64,{base64.b64encode(path.read_bytes()).decode()}"
+    return f'<figure><img alt="{name}" src="{source}"><figcaption>{name}</figcaption></figure>'
 
 
 def _asset(name: str) -> str:

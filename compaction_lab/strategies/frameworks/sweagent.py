@@ -85,7 +85,8 @@ class TagToolCallObservations:
 
     def __call__(self, situation: Situation) -> Compaction:
         """Label."""
-        return rewrite_before(situation, end_of(situation.context), self._label, reason="labelled")
+        # From the history each time: a label is no part of a prompt, so that nothing counts as a compaction.
+        return rewrite_before(replace(situation, last=None), end_of(situation.context), self._label, reason="labelled")
 
     def _label(self, draft: Draft, entry: Placed) -> bool:
         message = entry.message

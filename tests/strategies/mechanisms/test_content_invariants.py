@@ -73,7 +73,6 @@ reasonings = st.builds(
     ClearReasoning,
     few,
     st.sampled_from(["thinking", "assistant", "message", "turn"]),
-    keep_open_loop=st.just(True),
     empty=st.sampled_from(["drop", "spare"]),
 )
 clips = st.builds(ClipParts, st.sampled_from([60, 200]), st.none(), st.just(10), st.just(10), st.just("[{removed}]"))
@@ -88,8 +87,9 @@ limits = st.builds(
 )
 offloads = st.builds(OffloadResults, min_characters=st.just(50), keep_last=few, head=st.just(10))
 media = st.builds(ClearMedia, few, st.sampled_from(["media", "message"]))
+removals = st.builds(RemovePatterns, st.just(("parser.py ",)), few)
 ageing = st.one_of(
-    clearings, polling, beyond, inputs, collapses, superseding, reasonings, clips, limits, offloads, media
+    clearings, polling, beyond, inputs, collapses, superseding, reasonings, clips, limits, offloads, media, removals
 )
 stateless = st.one_of(ageing, st.builds(Triggered, st.builds(TokensExceed, st.sampled_from([50, 200])), ageing))
 digests = st.builds(

@@ -124,7 +124,7 @@ def configuration_files(extra: Iterable[str | Path] = ()) -> ConfigurationFiles:
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """Return a sentence with the likeliest candidates, or nothing; the last part of a path counts as a name too."""
     wanted = name.rsplit("/", 1)[-1].lower()
-    scored: list[tuple[float, str]] = []
+    scored: list[tuple[float, bool, str]] = []
     for candidate in candidates:
         ratios = [
             difflib.SequenceMatcher(None, mine, theirs).ratio()
@@ -132,6 +132,6 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
         ]
         inside = len(wanted) >= SHORTEST_PART and (wanted in candidate.lower() or candidate.lower() in wanted)
         if inside or max(ratios) >= LIKENESS:
-            scored.append((-max(ratios), candidate))
-    best = [candidate for _, candidate in sorted(scored)[:5]]
+            scored.append((-max(ratios), "/" in candidate, candidate))
+    best = [candidate for _, _, candidate in sorted(scored)[:5]]
     return f" Did you mean {' or '.join(best)}?" if best else ""

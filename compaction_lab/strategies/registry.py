@@ -134,23 +134,7 @@ def preset(name: str) -> dict[str, JSON]:
     """
     from compaction_lab.configuration import configuration_files
 
-    files = configuration_files()
-    if name not in files.options("strategy"):
-        raise ConfigurationError(unknown_strategy(name, list(files.options("strategy"))))
-    return {**files.read("strategy", name), "preset": name}
-
-
-def unknown_strategy(name: str, known: list[str]) -> str:
-    """Word the error for a name that no strategy has; every framework folder is searched."""
-    folders: dict[str, list[str]] = {}
-    for full in known:
-        folders.setdefault(full.rsplit("/", 1)[-1], []).append(full)
-    alike = difflib.get_close_matches(name.rsplit("/", 1)[-1], folders, n=3, cutoff=0.6)
-    # Of the likest name every framework's, since the same typo may stand for any of them; of the others one.
-    near = [*(full for match in alike[:1] for full in folders[match]), *(folders[match][0] for match in alike[1:])]
-    near += difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {', '.join(dict.fromkeys(near))}? " if near else ""
-    return f"unknown strategy '{name}': {hint}'compaction-lab options strategy' lists all {len(known)}"
+    return {**configuration_files().read("strategy", name), "preset": name}
 
 
 def unknown_parameter(name: str, parameter: str, known: list[str]) -> str:

@@ -84,7 +84,7 @@ def test_one_placed_by_python_and_one_by_configuration_are_equal() -> None:
 @pytest.mark.parametrize(
     ("name", "parameters", "words"),
     [
-        ("slidng_window", {}, "unknown strategy 'slidng_window'.*sliding_window"),
+        ("slidng_window", {}, "no strategy 'slidng_window'.*sliding_window"),
         ("observation_maskin", {}, "semantic_kernel/observation_masking"),
         ("sliding_window", {"keep": 3}, "no parameter 'keep'.*did you mean 'keep_last'.*it has: keep_last, unit"),
         ("none", {"keep_last": 3}, "no parameter 'keep_last'; it has: none"),

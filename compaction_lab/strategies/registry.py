@@ -167,6 +167,12 @@ def build(node: Mapping[str, JSON]) -> PlacedStrategy:
     when = placement.get("when") or getattr(mechanism, "default_when", "before_call")
     _one_of(when, OCCASIONS, f"strategy '{name}': placement.when")
     history = _one_of(placement.get("history", "view"), HISTORIES, f"strategy '{name}': placement.history")
+    if history == "view" and when in ("before_turn", "after_turn"):
+        msg = (
+            f"strategy '{name}': placement.when={when} with history=view would change no call, since a view lasts for "
+            "one call; give history=turn or history=stored, or when=before_call"
+        )
+        raise ConfigurationError(msg)
     tokenizer = node.get("tokenizer")
     return PlacedStrategy(
         name,

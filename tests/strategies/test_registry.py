@@ -144,3 +144,9 @@ def test_a_strategy_is_a_value() -> None:
     assert strategy("hybrid") == strategy("hybrid")
     assert hash(strategy("hybrid").run) == hash(Hybrid())
     assert Pipeline((SlidingWindow(),)) == Pipeline((SlidingWindow(),))
+
+
+@pytest.mark.parametrize("when", ["before_turn", "after_turn"])
+def test_a_view_that_no_call_would_see_is_refused(when: str) -> None:
+    with pytest.raises(ConfigurationError, match="would change no call"):
+        strategy("sliding_window", placement={"when": when, "history": "view"})

@@ -33,6 +33,8 @@ class Exchange:
         Name of the conversation (or trace) in the log; empty when it has none, then only whole repetition joins calls.
     id, continues
         Of the response, and of the response whose history the provider kept.
+    stateful
+        Whether the log names the conversation as the provider's: user messages alone then continue it.
     """
 
     sent: Sequence[Message]
@@ -41,6 +43,7 @@ class Exchange:
     conversation: str = ""
     id: str = ""
     continues: str = ""
+    stateful: bool = False
 
 
 @dataclass(slots=True)
@@ -105,27 +108,30 @@ def _repeated(keys: list[Key], ends: dict[int, list[Conversation]]) -> Conversat
 
 
 def _continued(exchange: Exchange, keys: list[Key], conversations: list[Conversation]) -> Conversation | None:
+    """Append an exchange that does not repeat the whole of a conversation to the one it continues all the same."""
+    news = [message for message in exchange.sent if message.role not in {"system", "developer"}]
     for conversation in reversed(conversations):
         same = bool(exchange.conversation) and conversation.name == exchange.conversation
         if exchange.continues:
-            if exchange.continues in conversation.responses:
-                conversation.add(exchange.sent)
-                return conversation
-        elif exchange.sent and exchange.sent[0].role == "tool":
-            open_ids = {
-                conversation.messages[place.message].calls[place.position].id
-                for place in Pairing(conversation.messages).unanswered
-            }
-            if exchange.sent[0].call_id in open_ids and (same or not exchange.conversation):
-                conversation.add(exchange.sent)
-                return conversation
+            if exchange.continues not in conversation.responses:
+                continue
+        elif news and news[0].role == "tool":
+            if not (same or not exchange.conversation) or news[0].call_id not in _open_ids(conversation):
+                continue
         elif same and conversation.keys[-1] in keys:
             _compact(conversation, exchange.sent, keys)
             return conversation
-        elif same and all(message.role == "user" for message in exchange.sent):
-            conversation.add(exchange.sent)  # the provider kept the history
-            return conversation
+        elif not (same and exchange.stateful and news) or any(message.role != "user" for message in news):
+            continue
+        # The provider kept the history: only what is new was sent, the instructions apart.
+        conversation.add(news)
+        return conversation
     return None
+
+
+def _open_ids(conversation: Conversation) -> set[str]:
+    open_calls = Pairing(conversation.messages).unanswered
+    return {conversation.messages[place.message].calls[place.position].id for place in open_calls}
 
 
 def _compact(conversation: Conversation, sent: Sequence[Message], keys: list[Key]) -> None:

@@ -79,7 +79,8 @@ def _exchange(span: Span, record: Record) -> Exchange:
     answer = [_measured(message, span, record) for message in received]
     name = span.text("gen_ai.conversation.id") or span.trace
     sent = sent if any(message.role == "system" for message in sent) else [*opening, *sent]
-    return Exchange(sent, answer, _tools(span), name, span.text("gen_ai.response.id") or span.id)
+    response_id = span.text("gen_ai.response.id") or span.id
+    return Exchange(sent, answer, _tools(span), name, response_id, stateful=bool(span.text("gen_ai.conversation.id")))
 
 
 def _read(span: Span, key: str, record: Record) -> list[Message]:

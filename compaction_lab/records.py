@@ -81,6 +81,22 @@ had from earlier as ``kind=reference``, whose ages count from the newest message
 A unit's own rows also carry ``reference`` (of a reference: ``kind, call`` and, when missed, ``sha256, use, source,
 newest``: places as ``[message, start, end]``) and ``stale`` (whether an answer states a superseded value)."""
 
+REFERENCE_COLUMNS = (
+    "call",
+    "value_kind",
+    "sha256",
+    "use_message",
+    "use_start",
+    "use_end",
+    "source_message",
+    "source_start",
+    "source_end",
+    "newest_message",
+    "stale",
+)
+"""Beside *probes*: the call and kind of a reference and, when it was missed, the hash of its value and where it was used
+and first said (message index, characters in its searchable text) and last said; whether an answer is a stale one."""
+
 TURN_COLUMNS = (
     "turn",
     "model_calls",

@@ -61,13 +61,15 @@ def _clustered_interval(scores: pd.DataFrame, confidence: float) -> tuple[float,
     return max(0.0, mean - half), min(1.0, mean + half)
 
 
-def probe_recall(probes: pd.DataFrame, confidence: float = 0.95) -> pd.DataFrame:
+def probe_recall(probes: pd.DataFrame, confidence: float = 0.95, *, references: bool = False) -> pd.DataFrame:
     """Return the share of facts each arm still answers with tools off, with an interval and what was in sight.
 
     Parameters
     ----------
     probes
         The *probes* table; rubric rows are left out.
+    references
+        Read the rows of ``kind=reference`` alone; otherwise they are left out too.
     confidence
         Of the interval. From ten transcripts on it is clustered by transcript (Student's t on the linearised ratio);
         with fewer it is Wilson's, which takes probes as independent and is therefore too narrow: ``interval`` says.
@@ -79,7 +81,8 @@ def probe_recall(probes: pd.DataFrame, confidence: float = 0.95) -> pd.DataFrame
         evidence_visible`` (mean share of the evidence found verbatim in what was sent)
         ``, recall_without_evidence`` (of the probes none of whose evidence was visible).
     """
-    asked = probes[probes["kind"] != "rubric"].astype({"score": float, "evidence_visible": float})
+    chosen = probes["kind"] == "reference" if references else ~probes["kind"].isin(["rubric", "reference"])
+    asked = probes[chosen].astype({"score": float, "evidence_visible": float})
     rows = []
     for (arm, model, dataset), group in asked.groupby(["arm", "model", "dataset"], sort=True):
         scored = group.dropna(subset=["score"])

@@ -8,6 +8,7 @@ from typing import Protocol
 import pandas as pd
 
 from compaction_lab.conversation.messages import JSON
+from compaction_lab.records import Cell, Row
 
 CONVERSATION = ["model", "dataset", "transcript"]
 """What one panel of a figure shows: one conversation with one model."""
@@ -89,6 +90,35 @@ class RunTables(Protocol):
         ...
 
     @property
+    def compactions(self) -> pd.DataFrame:
+        """A row a firing or failed attempt."""
+        ...
+
+    @property
+    def probe_details(self) -> pd.DataFrame:
+        """*probes* with the places of references and whether an answer is stale."""
+        ...
+
+    @property
+    def validity(self) -> pd.DataFrame:
+        """A row an agent call: how many messages sent break each rule."""
+        ...
+
+    @property
+    def cell_by_key(self) -> Mapping[str, Cell]:
+        """The cells with their resolved configurations."""
+        ...
+
+    @property
+    def messages(self) -> Mapping[str, Row]:
+        """Every message and inserted text by its sha256."""
+        ...
+
+    def log(self, unit: tuple[str, str, int]) -> list[str]:
+        """Return the hashes of a unit's messages in order."""
+        ...
+
+    @property
     def cells(self) -> pd.DataFrame:
         """A row a cell, with its resolved configuration flattened."""
         ...
@@ -102,6 +132,11 @@ def measured(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
 def known_sum(values: pd.Series[float]) -> float:
     """Return a sum that is missing as soon as one value is."""
     return float(values.sum(skipna=False))
+
+
+def known_mean(values: pd.Series[float]) -> float:
+    """Return a mean that is missing as soon as one value is."""
+    return float(values.mean(skipna=False))
 
 
 def simulated_note(simulated: Collection[str]) -> str:

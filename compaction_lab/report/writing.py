@@ -92,6 +92,21 @@ FIGURES = (
 )
 """Every figure of a report, in its order; a new figure is a line here."""
 
+SESSION_FIGURES = (
+    FigureSpec("cost_stack", analysis.cost_buckets, figures.cost_stack),
+    FigureSpec(
+        "cost_with_and_without_cache", analysis.cost_with_and_without_cache, figures.cost_with_and_without_cache
+    ),
+    FigureSpec("context_over_calls", analysis.context_over_calls, figures.context_over_calls),
+    FigureSpec("recall_by_age", lambda run: analysis.recall_by_age(run.probes), figures.recall_by_age),
+    FigureSpec("frontier", lambda run: analysis.frontier(run, analysis.baseline_arm(run.cells)), figures.frontier),
+)
+"""Further figures of a run on recorded sessions, whose agents used values from earlier again."""
+
+
+def _is_of_sessions(run: RunTables) -> bool:
+    return bool((run.probes["kind"] == "reference").any())
+
 
 def write_report(run: RunTables, out: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
     """Write every figure and table a run supports.
@@ -123,7 +138,7 @@ def write_report(run: RunTables, out: Path, formats: Sequence[str] = ("png", "sv
         raise ConfigurationError(message)
     drawn, skipped = write_figures(run, out / "figures", formats)
     tables = write_tables(run, out / "tables")
-    written = [*drawn, *tables]
+    written = [*drawn, *tables, *_conclusion(run, out)]
     contents = {
         "run": run.name,
         "files": [path.relative_to(out).as_posix() for path in written],
@@ -172,7 +187,7 @@ def write_figures(run: RunTables, out: Path, formats: Sequence[str]) -> tuple[li
     written: list[Path] = []
     skipped: dict[str, str] = {}
     other = "input_tokens_per_call" if _along(run) == "turn" else "input_tokens_per_turn"
-    for spec in FIGURES:
+    for spec in (*FIGURES, *(SESSION_FIGURES if _is_of_sessions(run) else ())):
         if spec.name == other:
             continue
         try:
@@ -206,6 +221,12 @@ def write_tables(run: RunTables, out: Path) -> list[Path]:
     return written
 
 
+def _conclusion(run: RunTables, out: Path) -> list[Path]:
+    """Write what a run of recorded sessions says in plain words, if it says anything."""
+    text = analysis.conclusion(run) if _is_of_sessions(run) else ""
+    return [_write(out / "conclusion.md", text.encode())] if text else []
+
+
 def terminal_table(run: RunTables, width: int = 80) -> str:
     """Return the headline table as plain text, with what it stands on and whether a stub made it.
 
@@ -225,13 +246,30 @@ def terminal_table(run: RunTables, width: int = 80) -> str:
 
 
 def report_tables(run: RunTables) -> dict[str, pd.DataFrame]:
-    """Return the tables of a run's report by name: headline, summary, beside_article and order_effect."""
+    """Return the tables of a run's report by name: headline, summary, firing, and those that the run has data for."""
     summary = analysis.summary_table(run)
     tables = {"headline": analysis.headline_table(summary), "summary": summary}
     if "laptop_catalog" in set(run.cells["dataset"]):
         beside = analysis.beside_article(summary)
         if len(beside):
             tables["beside_article"] = beside
+    tables["firing"] = analysis.printed_firings(analysis.firing_table(run))
+    found = {
+        "validity": analysis.validity_table(run),
+        "break_even": analysis.break_even_table(run),
+        "retention": analysis.retention_by_kind(run.probes),
+        "stale_answers": analysis.stale_answers(run.probe_details),
+        "constraints": analysis.constraint_survival(run.probes),
+    }
+    if _is_of_sessions(run):
+        found |= {
+            "reference_recall": analysis.reference_recall(run.probes),
+            "recall_by_age": analysis.recall_by_age(run.probes),
+            "recall_by_kind": analysis.value_kinds(run),
+            "frontier": analysis.frontier(run, analysis.baseline_arm(run.cells)),
+            "misses": analysis.misses_worth_reading(run),
+        }
+    tables |= {name: table for name, table in found.items() if len(table)}
     effects = [
         analysis.order_effect(run, *pair).assign(arms=" / ".join(pair)) for pair in analysis.hybrid_orders(run.cells)
     ]

@@ -9,6 +9,7 @@ import pandas as pd
 
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import StoreError
+from compaction_lab.quality.findings import RULES
 from compaction_lab.records import IDENTITY, TURN_COLUMNS, UNIT_COLUMNS, Cell, Row
 from compaction_lab.sweep.totals import AGENT_SUMS, COST_KINDS, SUMMARIZER_SUMS
 
@@ -23,12 +24,13 @@ _INTEGERS = frozenset({
     "cache_read_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens", "context_tokens_before",
     "context_tokens_after", "first_changed_token", "tokens_before", "tokens_after", "strategy_tokens_before",
     "strategy_tokens_after", "summarizer_input_tokens", "summarizer_output_tokens", "age_turns", "age_tokens",
+    "use_message", "use_start", "use_end", "source_message", "source_start", "source_end", "newest_message", *RULES,
 })  # fmt: skip
 _FLOATS = frozenset({
     "latency_s", "cost_uncached_usd", "cost_cached_usd", "cost_billed_usd", "cost_usd", "position", "evidence_visible",
     "score", "reduction_vs_baseline", "strategy_s", *(f"summarizer_cost_{kind}_usd" for kind in COST_KINDS),
 })  # fmt: skip
-_BOOLEANS = frozenset({"compacted", "simulated", "latency_measured"})
+_BOOLEANS = frozenset({"compacted", "simulated", "latency_measured", "stale"})
 
 
 def text(value: JSON) -> str | None:

@@ -14,11 +14,13 @@ import pandas as pd
 
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import StoreError
+from compaction_lab.quality.findings import RULES
 from compaction_lab.records import (
     CALL_COLUMNS,
     COMPACTION_COLUMNS,
     IDENTITY,
     PROBE_COLUMNS,
+    REFERENCE_COLUMNS,
     UNIT_COLUMNS,
     Cell,
     Row,
@@ -160,8 +162,20 @@ class Run:
 
     @cached_property
     def probes(self) -> pd.DataFrame:
-        """A row a probe answer or, with ``kind=rubric``, a judged turn."""
-        return self._table("probes", PROBE_COLUMNS, ["turn", "probe"])
+        """A row a probe answer, a judged turn (``kind=rubric``) or a value used again (``kind=reference``)."""
+        return self.probe_details[[*IDENTITY, *PROBE_COLUMNS]]
+
+    @cached_property
+    def probe_details(self) -> pd.DataFrame:
+        """*probes* with the places of references and whether an answer is stale; not exported."""
+        return self._table("probes", (*PROBE_COLUMNS, *REFERENCE_COLUMNS), ["turn", "probe"], read=_with_places)
+
+    @cached_property
+    def validity(self) -> pd.DataFrame:
+        """A row an agent call: how many messages sent break each rule, missing where it was not checked."""
+        return self._table("calls", ("turn", "call", "purpose", *RULES), ["turn", "call"], read=_with_findings).query(
+            "purpose == 'agent'"
+        )
 
     @cached_property
     def turns(self) -> pd.DataFrame:
@@ -274,7 +288,15 @@ class Run:
         cell = self.cell_by_key[unit[0]]
         return {"arm": cell.arm, "model": cell.model, "dataset": cell.dataset, "seed": cell.seed}
 
-    def _table(self, file: str, columns: Sequence[str], sort: Sequence[str], *, costs: bool = False) -> pd.DataFrame:
+    def _table(
+        self,
+        file: str,
+        columns: Sequence[str],
+        sort: Sequence[str],
+        *,
+        costs: bool = False,
+        read: Callable[[Row], Row] | None = None,
+    ) -> pd.DataFrame:
         """Return the rows of finished units; each row of a unit counts only if all of them are there."""
         expected: dict[JSON, int] = {}
         labels: dict[JSON, Row] = {}
@@ -293,7 +315,7 @@ class Run:
                 f"{expected[short[0]]} were written ({len(short)} such units): a power failure or an editor took some. "
                 "Run it again with --existing always"
             )
-        frame = frames.table(rows, [*IDENTITY, *columns], sort)
+        frame = frames.table(rows if read is None else list(map(read, rows)), [*IDENTITY, *columns], sort)
         return frames.with_cost(frame, self.cost_kind) if costs else frame
 
 
@@ -301,6 +323,22 @@ def _untimed(row: Row) -> Row:
     if "strategy_s" in row:
         return row | {"strategy_s": None}
     return row | {"latency_s": None} if row.get("latency_source") == "measured" else row
+
+
+def _with_places(row: Row) -> Row:
+    about = row.get("reference")
+    if not isinstance(about, dict):
+        return row
+    found: Row = {"value_kind": about["kind"], "call": about["call"], "sha256": about.get("sha256")}
+    for name in ("use", "source"):
+        message, start, end = cast("list[JSON]", about.get(name) or [None] * 3)
+        found |= {f"{name}_message": message, f"{name}_start": start, f"{name}_end": end}
+    return row | found | {"newest_message": about.get("newest")}
+
+
+def _with_findings(row: Row) -> Row:
+    found = row.get("findings")
+    return row | {rule: found.get(rule, 0) for rule in RULES} if isinstance(found, dict) else row
 
 
 def _baseline(config: Mapping[str, JSON]) -> str | None:

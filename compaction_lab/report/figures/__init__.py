@@ -1,5 +1,7 @@
 """Figures as functions ``figure(frame, look) -> Figure``; no pyplot, no files, no analysis."""
 
+from compaction_lab.report.figures.ages import recall_by_age
+from compaction_lab.report.figures.bills import cost_stack, cost_with_and_without_cache
 from compaction_lab.report.figures.by_turn import (
     cumulative_cost,
     input_tokens_per_call,
@@ -8,15 +10,22 @@ from compaction_lab.report.figures.by_turn import (
     reduction_vs_baseline,
     rubric_per_turn,
 )
+from compaction_lab.report.figures.contexts import context_over_calls
+from compaction_lab.report.figures.frontier import frontier
 from compaction_lab.report.figures.recall import probe_recall
 from compaction_lab.report.figures.totals import total_tokens
 
 __all__ = [
+    "context_over_calls",
+    "cost_stack",
+    "cost_with_and_without_cache",
     "cumulative_cost",
+    "frontier",
     "input_tokens_per_call",
     "input_tokens_per_turn",
     "percent_of_baseline",
     "probe_recall",
+    "recall_by_age",
     "reduction_vs_baseline",
     "rubric_per_turn",
     "total_tokens",

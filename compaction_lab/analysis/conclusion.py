@@ -1,0 +1,146 @@
+"""A run on recorded sessions in plain words: which arms are never worse, what the others cost or lose, what to set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import pandas as pd
+
+from compaction_lab.analysis.arms import arm_order, baseline_arm, short_labels
+from compaction_lab.analysis.firing import firing_table
+from compaction_lab.analysis.frontier import frontier
+from compaction_lab.analysis.run_tables import RunTables, simulated_note
+from compaction_lab.analysis.validity import PROVIDERS, refusals
+from compaction_lab.configuration import configuration_files
+from compaction_lab.errors import ConfigurationError
+
+_SAME = 0.05
+"""Percent of the baseline's cost below which two costs count as one."""
+
+
+def conclusion(run: RunTables) -> str:
+    """Return what a run of recorded sessions says, as Markdown; empty when it has no references or no known costs.
+
+    Parameters
+    ----------
+    run
+        A run's tables.
+    """
+    baseline = baseline_arm(run.cells)
+    table = frontier(run, baseline)
+    known = table.dropna(subset=["cost_usd", "recall"])
+    if baseline is None or known.empty or not (known["arm"] == baseline).any():
+        return ""
+    firings = firing_table(run).set_index(["arm", "model", "dataset"])
+    refused = refusals(run).set_index(["arm", "model", "dataset"])
+    names = short_labels(table["arm"], baseline)
+    parts = ["# What these sessions say\n"]
+    places = list(known.groupby(["model", "dataset"], sort=True))
+    for (model, dataset), rows in places:
+        if len(places) > 1:
+            parts.append(f"\n## {model}, {dataset}\n")
+        parts.append(_place(rows, firings, refused, names, baseline))
+    parts.append(_configure(run, known, baseline))
+    parts.append(_limits(run))
+    return "\n".join(parts)
+
+
+def _place(
+    rows: pd.DataFrame, firings: pd.DataFrame, refused: pd.DataFrame, names: Mapping[str, str], baseline: str
+) -> str:
+    ordered = {arm: place for place, arm in enumerate(arm_order(rows["arm"], baseline))}
+    rows = rows.sort_values("arm", key=lambda arms: arms.map(ordered))
+    keys = list(zip(rows["arm"], rows["model"], rows["dataset"], strict=True))
+    idle = {key[0] for key in keys if not firings.loc[key, "firings"] and key[0] != baseline}
+    first = rows.iloc[0]
+    sessions, values = int(first["transcripts"]), int(first["references"])
+    lines = [
+        f"{sessions} sessions, {values} values that the agent used again after at least a few messages.",
+        f"Cost is that of a session with its summaries, next to sending everything (${_cost(rows, baseline):.4f}).\n",
+    ]
+    acting = rows[~rows["arm"].isin([*idle, baseline])]
+    best = acting[acting["on_frontier"]].sort_values("cost_percent")
+    cheaper = best[best["cost_percent"] < 100 - _SAME]
+    if len(cheaper):
+        lines.append("**Never worse** (no other arm costs less and keeps as much):\n")
+        lines += [f"- {_line(row, names)}" for row in cheaper.to_dict("records")]
+    else:
+        lines.append(
+            "**Not compacting is never worse here**: every arm that acts on these sessions costs more with the prompt "
+            "cache, and keeps no more. Compact only where the window demands it."
+        )
+    beaten = acting[~acting["arm"].isin(cheaper["arm"])]
+    if len(beaten):
+        lines.append("\nBeaten by another arm on both counts, or no cheaper than sending everything:\n")
+        lines += [f"- {_line(row, names, beaten=True)}" for row in beaten.to_dict("records")]
+    if idle:
+        listed = ", ".join(names[arm] for arm in rows["arm"] if arm in idle)
+        lines.append(f"\nNever fires on these sessions, so it is the same as not compacting: {listed}.")
+    return "\n".join([*lines, *_refusals(keys, refused, names)]) + "\n"
+
+
+def _refusals(keys: list[tuple[str, str, str]], refused: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+    lines = []
+    for provider in PROVIDERS:
+        shares = {key[0]: float(str(refused.loc[key, provider])) for key in keys if key in refused.index}
+        found = [f"{names[arm]} in {share:.0f} % of calls" for arm, share in shares.items() if share > 0]
+        if found:
+            lines.append(f"- {provider}: {', '.join(found)}")
+    return ["\nWould be refused by the provider, sent as they stand:\n", *lines] if lines else []
+
+
+def _cost(rows: pd.DataFrame, arm: str) -> float:
+    return float(rows.loc[rows["arm"] == arm, "cost_usd"].iloc[0])
+
+
+def _line(row: Mapping[object, object], names: Mapping[str, str], *, beaten: bool = False) -> str:
+    def number(name: str) -> float:
+        return float(str(row[name]))
+
+    words = f"{names[str(row['arm'])]}: {_percent(number('cost_percent'))} cost"
+    if not math.isnan(number("cost_low")):
+        words += f" ({_percent(number('cost_low'))} to {_percent(number('cost_high'))})"
+    words += f", {number('recall'):.2f} of the values still in sight"
+    if not math.isnan(number("recall_low")):
+        words += f" ({number('recall_low'):.2f} to {number('recall_high'):.2f})"
+    other = str(row["beaten_by"])
+    return f"{words}; {names[other]} is better on both" if beaten and other else words
+
+
+def _percent(share: float) -> str:
+    return f"{share - 100:+.0f} %".replace("-", "\N{MINUS SIGN}")
+
+
+def _configure(run: RunTables, known: pd.DataFrame, baseline: str) -> str:
+    """Say how each arm that no other beats is set up where its preset comes from."""
+    chosen = known[known["on_frontier"] & (known["arm"] != baseline)]["arm"]
+    files = configuration_files()
+    parts = []
+    for arm in dict.fromkeys(chosen):
+        config = next(cell.config for cell in run.cell_by_key.values() if cell.arm == arm)
+        strategy = config.get("strategy")
+        preset = str(strategy.get("preset")) if isinstance(strategy, Mapping) else ""
+        try:
+            about = files.read("strategy", preset).get("about")
+        except ConfigurationError:
+            continue
+        text = about.get("configure") if isinstance(about, Mapping) else None
+        if isinstance(text, str):
+            changed = arm.partition(" ")[2]
+            values = f" (here: {changed})" if changed else ""
+            parts.append(f"**{arm.split(' ')[0]}**{values}\n\n```python\n{text.rstrip()}\n```\n")
+    return "\n".join(["\n## How to set it up\n", *parts]) if parts else ""
+
+
+def _limits(run: RunTables) -> str:
+    note = simulated_note(run.simulated)
+    simulated = f" In this run: {note}." if note else ""
+    return (
+        "\n## How to read this\n\n"
+        "The recorded answers are kept: costs are what the recorded calls would have cost, and a value out of sight is "
+        "one the agent would have had to ask for again, guess, or do without. A value in sight is an upper bound: a "
+        "model may overlook it. Intervals are 95 %, resampled by session, and absent under six sessions; the arms were "
+        "compared on the sessions that chose the winner, so confirm it on sessions it has not seen."
+        f"{simulated}\n"
+    )

@@ -1,0 +1,113 @@
+"""Cost against recall: which arms no other arm beats on both, with intervals, and what that says in plain words."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from compaction_lab.analysis.run_tables import UNIT, RunTables, known_sum, measured
+from compaction_lab.statistics.estimators import bootstrap_interval, clustered_bootstrap
+
+KEYS = ["arm", "model", "dataset"]
+SMALLEST = 6
+"""Fewest transcripts for an interval over them."""
+
+
+def frontier(run: RunTables, baseline: str | None, *, kind: str = "reference", seed: int = 0) -> pd.DataFrame:
+    """Return each arm's cost a session against its recall.
+
+    Costs are relative to the baseline arm on the same sessions (ratio of sums), summaries included.
+
+    Parameters
+    ----------
+    run
+        A run's tables.
+    baseline
+        The uncompacted arm; without one the costs are absolute.
+    kind
+        What recall is of: ``reference``, or ``probe`` for every other probe.
+    seed
+        Of the bootstrap over transcripts.
+
+    Returns
+    -------
+    DataFrame
+        ``arm, model, dataset, transcripts, cost_usd`` (a session) ``, cost_percent`` (of the baseline's), its interval
+        ``cost_low, cost_high, recall, recall_low, recall_high, references, on_frontier, beaten_by``. Intervals are
+        95 %, clustered by transcript, and missing under six transcripts. An arm is beaten when another costs no more
+        and recalls no less, one of the two strictly.
+    """
+    costs = _costs(run)
+    recall = _recall(run, kind)
+    rows = []
+    for keys, group in costs.groupby(KEYS, sort=True):
+        arm, model, dataset = keys
+        place = (costs["model"] == model) & (costs["dataset"] == dataset)
+        paired = group
+        whole = costs[place & (costs["arm"] == baseline)]
+        if baseline is not None and len(whole):
+            paired = group.merge(whole[[*UNIT, "cost"]], on=UNIT, suffixes=("", "_baseline"))
+        scores = recall[(recall["arm"] == arm) & (recall["model"] == model) & (recall["dataset"] == dataset)]
+        rows.append({**dict(zip(KEYS, keys, strict=True)), **_row(paired, scores, seed)})
+    table = pd.DataFrame(rows)
+    beaten = [_beaten_by(table, place) for place in range(len(table))]
+    table["on_frontier"] = [not name for name in beaten]
+    table["beaten_by"] = beaten
+    known = table["recall"].notna() & table["cost_usd"].notna()
+    table["on_frontier"] = table["on_frontier"] & known
+    return table
+
+
+def _costs(run: RunTables) -> pd.DataFrame:
+    calls = run.calls
+    paid = calls[calls["purpose"].isin(["agent", "summarizer"])]
+    return paid.groupby(["arm", *UNIT], as_index=False).agg(cost=("cost_usd", known_sum))
+
+
+def _recall(run: RunTables, kind: str) -> pd.DataFrame:
+    probes = run.probes
+    chosen = probes["kind"] == "reference" if kind == "reference" else ~probes["kind"].isin(["reference", "rubric"])
+    return measured(probes[chosen], ["score"]).dropna(subset=["score"])
+
+
+def _row(paired: pd.DataFrame, scores: pd.DataFrame, seed: int) -> dict[str, object]:
+    transcripts = int(paired["transcript"].nunique())
+    row: dict[str, object] = {"transcripts": transcripts, "cost_usd": float(paired["cost"].mean(skipna=False))}
+    low = high = percent = math.nan
+    if "cost_baseline" in paired and bool(paired[["cost", "cost_baseline"]].notna().all(axis=None)):
+        percent = 100.0 * float(paired["cost"].sum() / paired["cost_baseline"].sum())
+        if transcripts >= SMALLEST:
+            low, high = _ratio_interval(paired, percent, seed)
+    row |= {"cost_percent": percent, "cost_low": low, "cost_high": high}
+    mean = float(scores["score"].mean()) if len(scores) else math.nan
+    least = most = math.nan
+    clusters = scores["transcript"].nunique()
+    if clusters >= SMALLEST:
+        means = clustered_bootstrap(scores["score"].to_numpy(float), scores["transcript"].to_numpy(), seed=seed)
+        interval = bootstrap_interval(means, mean, clusters)
+        least, most = max(0.0, interval.low), min(1.0, interval.high)
+    return row | {"recall": mean, "recall_low": least, "recall_high": most, "references": len(scores)}
+
+
+def _ratio_interval(paired: pd.DataFrame, percent: float, seed: int, resamples: int = 10_000) -> tuple[float, float]:
+    """Return the interval of a ratio of sums, whole transcripts resampled."""
+    sums = paired.groupby("transcript")[["cost", "cost_baseline"]].sum().to_numpy(float)
+    generator = np.random.default_rng(seed)
+    drawn = sums[generator.integers(0, len(sums), (resamples, len(sums)))].sum(axis=1)
+    interval = bootstrap_interval(np.sort(100.0 * drawn[:, 0] / drawn[:, 1]), percent, len(sums))
+    return interval.low, interval.high
+
+
+def _beaten_by(table: pd.DataFrame, place: int) -> str:
+    mine = table.iloc[place]
+    for other in table.to_dict("records"):
+        if (other["model"], other["dataset"]) != (mine["model"], mine["dataset"]):
+            continue
+        cheaper, better = other["cost_usd"] - mine["cost_usd"], other["recall"] - mine["recall"]
+        if math.isnan(cheaper) or math.isnan(better):
+            continue
+        if cheaper <= 0 and better >= 0 and (cheaper < 0 or better > 0):
+            return str(other["arm"])
+    return ""

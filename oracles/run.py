@@ -69,6 +69,16 @@ ORACLES: dict[str, Oracle] = {
     "inspect_ai_summaries": Oracle("inspect_ai", 500, command=("summary_cases.py", "inspect_ai")),
     "haystack_summaries": Oracle("haystack", 500, command=("summary_cases.py", "haystack")),
     "strands_summaries": Oracle("strands", 500, command=("summary_cases.py", "strands")),
+    "pydantic_ai_harness_summaries": Oracle(
+        "pydantic_ai_harness", 500, command=("summary_cases.py", "pydantic_ai_harness")
+    ),
+    "llama_index_memory_summaries": Oracle("llama_index", 500, command=("summary_cases.py", "llama_index_memory")),
+    "langmem_summaries": Oracle("langmem", 300, command=("summary_cases.py", "langmem")),
+    "google_adk_summaries": Oracle("google_adk", 300, command=("summary_cases.py", "google_adk")),
+    "google_adk_interval_summaries": Oracle("google_adk", 300, command=("summary_cases.py", "google_adk_interval")),
+    "crewai_summaries": Oracle("crewai", 300, command=("summary_cases.py", "crewai")),
+    "aider_summaries": Oracle("aider", 300, command=("summary_cases.py", "aider")),
+    "kimi_cli_summaries": Oracle("kimi_cli", 300, command=("summary_cases.py", "kimi_cli")),
 }
 
 

@@ -169,6 +169,16 @@ def _memory(rng: random.Random) -> dict[str, Any]:
     }
 
 
+def _pydantic(rng: random.Random) -> dict[str, Any]:
+    return {
+        "max_messages": rng.randint(1, 12),
+        "keep_messages": rng.randint(0, 8),
+        "preserve_first_user_message": rng.random() < 0.7,
+        "incremental": rng.random() < 0.7,
+        "keep_user_messages": False,
+    }
+
+
 FRAMEWORKS: dict[str, tuple[str, Parameters, dict[str, bool]]] = {
     "langchain": ("langchain/summarization_middleware", _langchain, {"wild": True}),
     "aider": ("aider/chat_summary", _aider, {"wild": True}),
@@ -181,6 +191,7 @@ FRAMEWORKS: dict[str, tuple[str, Parameters, dict[str, bool]]] = {
     "inspect_ai": ("inspect_ai/compaction_summary", _inspect_ai, {"wild": True}),
     "llama_index": ("llama_index/chat_summary_memory_buffer", _llama_index, {"wild": True, "middle_system": True}),
     "llama_index_memory": ("memory_blocks", _memory, {"wild": True}),
+    "pydantic_ai_harness": ("pydantic_ai_harness/summarizing_compaction", _pydantic, {"task_first": True}),
     "semantic_kernel": (
         "semantic_kernel/chat_history_summarization",
         _semantic_kernel,
@@ -202,14 +213,15 @@ def case(framework: str, number: int) -> dict[str, Any]:
     kind, parameters, shape = FRAMEWORKS[framework]
     rng = random.Random(f"{framework} {number}")  # noqa: S311 - reproducible, not secret
     shape = dict(shape)
-    whole = shape.pop("whole_batches", False)
+    task_first = shape.pop("task_first", False)
+    whole = shape.pop("whole_batches", False) or task_first
     messages: list[dict[str, Any]] = []
-    while not messages:
+    while not messages or (task_first and "user" not in (messages[0]["role"], messages[1:2] and messages[1]["role"])):
         messages = conversation(rng, **shape)
     stops = _stops(rng, len(messages))
     if whole:
         roles = [m["role"] for m in messages] + ["user"]
-        stops = [stop for stop in stops if roles[stop] != "tool"]
+        stops = [stop for stop in stops if roles[stop] != "tool" and (stop > 1 or not task_first)] or [len(messages)]
     return {
         "kind": kind,
         "parameters": parameters(rng),
@@ -234,7 +246,8 @@ def scripted(request: ModelRequest, *, ordered: bool = False) -> ModelReply:
 
 def ours(case: dict[str, Any]) -> list[Any]:
     """Return what the lab keeps at every stop."""
-    placed = build({"kind": case["kind"], **case["parameters"]})
+    placement = {"when": "before_call", "history": case.get("history", "stored")}
+    placed = build({"kind": case["kind"], "placement": placement, **case["parameters"]})
     log = Log(message(m) for m in case["messages"])
     arm = ArmRun(log, (Slot(placed.run, "before_call", case.get("history", "stored"), WEIGHTS),), (), case["window"])
     out = []
@@ -261,8 +274,8 @@ def theirs(framework: str, python: str, cases: list[dict[str, Any]]) -> list[dic
     return answers
 
 
-def main() -> None:
-    """Compare, or freeze."""
+def main() -> int:
+    """Compare, or freeze; return 1 when something differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("framework", choices=FRAMEWORKS)
     parser.add_argument("--python", required=True)
@@ -275,7 +288,7 @@ def main() -> None:
     if given.freeze:
         rows = [{"case": c, **a} for c, a in zip(cases, answers, strict=True)]
         given.freeze.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        return
+        return 0
     different, errors, changed = 0, 0, 0
     for number, (made, answer) in enumerate(zip(cases, answers, strict=True), given.first):
         if "error" in answer:
@@ -296,7 +309,8 @@ def main() -> None:
                         print("  at", made["stops"][at], "\n  ours  ", a, "\n  theirs", b)  # noqa: T201
                         break
     print(f"{given.framework}: {len(cases)} cases, {changed} with a summary, {different} differ, {errors} errors")  # noqa: T201
+    return 1 if different or errors else 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

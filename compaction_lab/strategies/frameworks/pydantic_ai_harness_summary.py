@@ -103,7 +103,9 @@ class SummarizingCompaction:
         )
         earlier = [entry for entry in entries if is_summary(entry.message)]
         previous = wording.bare(earlier[-1].message) if earlier and self.incremental else ""
-        read = tuple(e for e in old if not (previous and is_summary(e.message)))
+        # The summariser is shown the system prompt too.
+        shown = (*every[: len(every) - len(entries)], *old)
+        read = tuple(e for e in shown if not (previous and is_summary(e.message)))
         going = {entry.key for entry in hidden}
         # The summary is the first message; what stays of the old part follows it.
         first = next((entry.key for entry in entries if entry.key not in going), None)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from compaction_lab.conversation.context import Placed
+from compaction_lab.conversation.context import Edit, Placed
 from compaction_lab.conversation.log import is_system
 from compaction_lab.strategies.base import Compaction, Situation, Steps
 from compaction_lab.strategies.reading import Reading
@@ -47,7 +47,7 @@ class ChatHistorySummarization:
         """Summarise when there are too many messages."""
         return continuing(self._summarize, situation)
 
-    def _summarize(self, situation: Situation) -> Compaction | Steps:
+    def _summarize(self, situation: Situation) -> Steps:
         history = list(situation.context.entries())
         if len(history) <= self.target_count + self.threshold_count:
             return Compaction()
@@ -67,7 +67,12 @@ class ChatHistorySummarization:
         prompt = self.summarization_instructions or INSTRUCTION
         wording = Wording(prompt, prompt, "", role="assistant", max_summary_tokens=None)
         new = reading_only(Span(hidden, old.before), read)
-        return summarized(situation, new, wording, Reading(), Acceptance(only_if_shorter=False))
+        done = yield from summarized(situation, new, wording, Reading(), Acceptance(only_if_shorter=False))
+        if not done.edits or not start <= system < stop or not start or history[system].message.pinned:
+            return done
+        # The summaries in front stay, and the system message is put before them.
+        moved = Edit("inserted", (), Placed((-1, 1), history[system].message))
+        return replace(done, edits=(*done.edits, Edit("dropped", (history[system].key,)), moved))
 
     def _read(self, history: Entries, start: int, stop: int) -> list[Placed]:
         if not self.include_function_content_in_summary:

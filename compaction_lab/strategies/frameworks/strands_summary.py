@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compaction_lab.conversation.context import Key, Placed
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.strategies.base import Compaction, Situation, Steps
 from compaction_lab.strategies.reading import Reading
@@ -35,6 +36,8 @@ class SummarizingConversationManager:
     proactive_compression
         Share of the window at which it also acts before a call (the framework's ``True`` is 0.7); ``None``: only on
         overflow.
+    always
+        Act whenever asked, as ``reduce_context`` does.
     """
 
     summary_ratio: float = 0.3
@@ -71,7 +74,7 @@ class SummarizingConversationManager:
             return Compaction(outcome="rejected: no place to cut that leaves calls and results together")
         stop = units[found][0] if found < len(units) else len(entries)
         old = span(entries, 0, stop)
-        pinned = self._pinned(situation)
+        pinned = self._pinned(situation, entries, units)
         hidden = tuple(entry for entry in old.hidden if entry.key not in pinned)
         if not hidden:
             return Compaction(outcome="rejected: everything old is pinned")
@@ -87,15 +90,27 @@ class SummarizingConversationManager:
         share = self.proactive_compression
         return share is not None and WindowFractionExceeds(share, inclusive=True)(situation)
 
-    def _pinned(self, situation: Situation) -> set[tuple[int, int]]:
-        """Return the keys of the conversation's first messages."""
+    def _pinned(self, situation: Situation, entries: Entries, units: list[tuple[int, int]]) -> set[Key]:
+        """Return the keys of the conversation's first messages and of what is paired with them."""
         if not self.pin_first:
             return set()
-        context = situation.context
-        log = list(type(context)(context.log, context.stop).entries())
-        entries = log[leading_system(log) :]
-        first = result_units(entries)[: self.pin_first]
-        return {entries[at].key for start, stop in first for at in range(start, stop)}
+        log, stop = situation.context.log, situation.context.stop
+        whole = [Placed((at, 0), message) for at, message in enumerate(log.messages[:stop])]
+        whole = whole[leading_system(whole) :]
+        first = {whole[at].key for start, end in result_units(whole)[: self.pin_first] for at in range(start, end)}
+        flagged = [entries[start].key in first for start, _ in units]
+        ids = [_call_ids(entries[start:end]) for start, end in units]
+        pinned: set[Key] = set()
+        for at, (start, end) in enumerate(units):
+            near = (other for other in (at - 1, at + 1) if 0 <= other < len(units))
+            if flagged[at] or any(flagged[other] and ids[at] & ids[other] for other in near):
+                pinned.update(entry.key for entry in entries[start:end])
+        return pinned
+
+
+def _call_ids(entries: Entries) -> set[str]:
+    found = {call.id for entry in entries for call in entry.message.calls}
+    return found | {entry.message.call_id for entry in entries if entry.message.call_id}
 
 
 def _split(entries: Entries, units: list[tuple[int, int]], at: int) -> int | None:

@@ -82,7 +82,7 @@ class ConfigurationFiles:
             raise ConfigurationError(f"{path}: not readable as YAML: {error}") from error
         if not isinstance(content, dict | None):
             raise ConfigurationError(f"{path}: expected a mapping of keys to values, found {type(content).__name__}")
-        return cast("dict[str, JSON]", content or {})
+        return unescaped(cast("dict[str, JSON]", content or {}))
 
     def description(self, group: str, name: str) -> str:
         """One line about an option: its ``about.description``, else its first comment that is not a directive."""
@@ -93,6 +93,11 @@ class ConfigurationFiles:
             if line.startswith("#") and "@package" not in line:
                 return line.lstrip("# ").strip()
         return ""
+
+
+def unescaped(node: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return a file's keys as they are meant: ``defaults_`` is ``defaults``, which Hydra would read as its own."""
+    return {"defaults" if key == "defaults_" else key: value for key, value in node.items()}
 
 
 def configuration_files(extra: Iterable[str | Path] = ()) -> ConfigurationFiles:

@@ -23,7 +23,7 @@ from pydantic_ai_harness.compaction import SlidingWindowCompaction
 from scripted import serve
 
 
-def append(state: list[Any], m: dict[str, Any]) -> None:
+def append(state: list[Any], m: dict[str, Any], *, joined: bool) -> None:
     """Add a message; neighbouring messages that are not the assistant's share a request."""
     text = m["texts"][0]
     if m["role"] == "assistant":
@@ -35,7 +35,7 @@ def append(state: list[Any], m: dict[str, Any]) -> None:
         part = ToolReturnPart(tool_name=m["name"], content=text, tool_call_id=m["call_id"])
     else:
         part = SystemPromptPart(text) if m["role"] == "system" else UserPromptPart(text)
-    if state and isinstance(state[-1], ModelRequest):
+    if joined and state and isinstance(state[-1], ModelRequest):
         state[-1] = ModelRequest(parts=[*state[-1].parts, part])
     else:
         state.append(ModelRequest(parts=[part]))
@@ -57,8 +57,9 @@ def answer(case: dict[str, Any]) -> list[Any]:
     state: list[Any] = []
     out, done = [], 0
     for stop in case["stops"]:
-        for m in case["messages"][done:stop]:
-            append(state, m)
+        for at in range(done, stop):
+            joined = at > 0 and case["messages"][at - 1]["role"] != "assistant"
+            append(state, case["messages"][at], joined=joined)
         done = stop
         request = Request(messages=state, model=context.model, model_request_parameters=ModelRequestParameters())
         asyncio.run(strategy.before_model_request(context, request))

@@ -274,7 +274,8 @@ def case(framework: str, number: int) -> Case:
     kinds = FRAMEWORKS[framework]
     kind = kinds[number % len(kinds)]
     messages = conversation(rng, kind.shape)
-    stops = sorted({rng.randint(1, len(messages)) for _ in range(kind.stops - 1)} | {len(messages)})
+    ends = [at for at in range(1, len(messages)) if messages[at]["role"] != "tool"] or [len(messages)]
+    stops = sorted({rng.choice(ends) for _ in range(kind.stops - 1)} | {len(messages)})
     return {
         "kind": kind.name,
         "parameters": kind.parameters(rng),
@@ -324,6 +325,13 @@ def theirs(framework: str, python: str, cases: list[Case]) -> list[Case]:
     return answers
 
 
+def packed(case: Case, kept: list[Any]) -> list[Any]:
+    """Return what was kept with messages of the case by their number: what frozen answers hold."""
+    lines = [[m["role"], "".join(m["texts"]), [c["id"] for c in m["calls"]], m["call_id"]] for m in case["messages"]]
+    numbers = {json.dumps(line): number for number, line in enumerate(lines)}
+    return [[numbers.get(json.dumps(line), line) for line in stop] for stop in kept]
+
+
 def main() -> None:
     """Compare, or freeze."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -336,7 +344,9 @@ def main() -> None:
     cases = [case(given.framework, number) for number in range(given.first, given.first + given.n)]
     answers = theirs(given.framework, given.python, cases)
     if given.freeze:
-        rows = [{"case": c, **a} for c, a in zip(cases, answers, strict=True) if "error" not in a]
+        rows = [
+            {"case": c, "kept": packed(c, a["kept"])} for c, a in zip(cases, answers, strict=True) if "error" not in a
+        ]
         given.freeze.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         return
     different, errors, dropped = 0, 0, 0
@@ -360,12 +370,7 @@ def main() -> None:
                 if a != b:
                     print("  at", made["stops"][at], "\n  ours  ", _brief(a), "\n  theirs", _brief(b))  # noqa: T201
                     break
-    print(f"{framework_line(given.framework, cases)}, {dropped} with a loss, {different} differ, {errors} errors")  # noqa: T201
-
-
-def framework_line(framework: str, cases: list[Case]) -> str:
-    """Return how many cases a framework's strategies had."""
-    return f"{framework}: {len(cases)} cases"
+    print(f"{given.framework}: {len(cases)} cases, {dropped} with a loss, {different} differ, {errors} errors")  # noqa: T201
 
 
 def _brief(kept: list[Any]) -> list[str]:

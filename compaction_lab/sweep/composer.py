@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import cast
 
-from compaction_lab.configuration import OVERLAYS, ConfigurationFiles
+from compaction_lab.configuration import OVERLAYS, ConfigurationFiles, unescaped
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.sweep.nodes import Node, add_missing_strategy_keys, child, merge_parameters, show
@@ -74,7 +74,7 @@ class Composer:
         for group in ("strategy", "after_strategy"):
             node = composed.get(group)
             if isinstance(node, dict):
-                composed[group] = {"preset": chosen.get(group), **add_missing_strategy_keys(node)}
+                composed[group] = {"preset": chosen.get(group), **add_missing_strategy_keys(unescaped(node))}
         composed["experiment"] = chosen.get("experiment")
         return composed
 

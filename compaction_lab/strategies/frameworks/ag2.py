@@ -9,7 +9,7 @@ from typing import ClassVar
 from compaction_lab.conversation.counting import register_counting
 from compaction_lab.conversation.log import is_system
 from compaction_lab.conversation.messages import Media, Message, Text
-from compaction_lab.strategies.mechanisms.spans import answered, batches, flat
+from compaction_lab.strategies.mechanisms.spans import answered, flat
 from compaction_lab.strategies.mechanisms.window import Item, Shown, Window
 from compaction_lab.strategies.registry import at_least, register
 
@@ -48,7 +48,7 @@ class HistoryLimiter(Window):
 
     def choose(self, shown: Shown) -> Sequence[Item] | None:
         """Keep head and tail."""
-        head, events = _events(shown.messages)
+        head, events = _events(shown)
         if len(events) <= self.max_events:
             return None
         first = events[:1] if _is_request(shown.messages, events[0]) else []
@@ -81,7 +81,7 @@ class TokenLimiter(Window):
 
     def choose(self, shown: Shown) -> Sequence[Item] | None:
         """Keep head and tail."""
-        head, events = _events(shown.messages)
+        head, events = _events(shown)
         weights = [sum(estimated_tokens(shown.messages[at], self.chars_per_token) for at in event) for event in events]
         if not events or sum(weights) <= self.max_tokens:
             return None
@@ -122,7 +122,7 @@ class TailWindowCompact(Window):
     def choose(self, shown: Shown) -> Sequence[Item] | None:
         """Keep the tail."""
         messages = shown.messages
-        head, events = _events(messages)
+        head, events = _events(shown)
         cut = len(events) - self.target
         if cut <= 0 or (self.max_events and len(events) <= self.max_events):
             return None
@@ -133,11 +133,11 @@ class TailWindowCompact(Window):
         return sorted([*head, *flat(events[cut:])])
 
 
-def _events(messages: Sequence[Message]) -> tuple[list[int], list[range]]:
+def _events(shown: Shown) -> tuple[list[int], list[range]]:
     """Return the positions of system messages, which are no events, and the events."""
-    spans = batches(messages)
+    messages = shown.messages
     head = [at for at, message in enumerate(messages) if is_system(message)]
-    return head, [span for span in spans if not is_system(messages[span.start])]
+    return head, [span for span in shown.batches if not is_system(messages[span.start])]
 
 
 def _is_request(messages: Sequence[Message], event: range) -> bool:

@@ -40,7 +40,7 @@ class MaxHistoryItems(Window):
     def choose(self, shown: Shown) -> Sequence[Item] | None:
         """Keep both ends."""
         messages = shown.messages
-        starts = unit_starts(messages, "step")
+        starts = unit_starts(shown, "step")
         if self.max_history_items is None or len(starts) <= self.max_history_items:
             return None
         dropped = len(starts) - self.max_history_items

@@ -9,7 +9,7 @@ from typing import ClassVar
 from compaction_lab.conversation.counting import MessageRule, register_counting
 from compaction_lab.conversation.messages import Message, Reasoning, Text
 from compaction_lab.errors import ConfigurationError
-from compaction_lab.strategies.mechanisms.spans import flat
+from compaction_lab.strategies.mechanisms.spans import flat, neighbours
 from compaction_lab.strategies.mechanisms.window import Item, Shown, Window
 from compaction_lab.strategies.registry import at_least, register
 
@@ -86,7 +86,7 @@ class SlidingWindowCompaction(Window):
 
     def choose(self, shown: Shown) -> Sequence[Item] | None:
         """Trim a list that is too large."""
-        units = requests_and_responses(shown.messages)
+        units = requests_and_responses(shown)
         limit = self._token_limit(shown)
         too_long = self.max_messages is not None and len(units) > self.max_messages
         if not too_long and (limit is None or tokens_of(shown, units) <= limit):
@@ -120,11 +120,12 @@ class SlidingWindowCompaction(Window):
         return next((n for n in range(target, -1, -1) if _is_safe(shown.messages, units, n)), 0)
 
 
-def requests_and_responses(messages: Sequence[Message]) -> list[range]:
+def requests_and_responses(shown: Shown) -> list[range]:
     """Return the positions of each request (a run of other messages) and each response (an assistant message)."""
+    messages = shown.messages
     units: list[range] = []
     for at, message in enumerate(messages):
-        if units and message.role != "assistant" and messages[at - 1].role != "assistant":
+        if message.role != "assistant" and neighbours(shown.keys, at) and messages[at - 1].role != "assistant":
             units[-1] = range(units[-1].start, at + 1)
         else:
             units.append(range(at, at + 1))

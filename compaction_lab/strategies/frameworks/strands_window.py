@@ -10,7 +10,6 @@ from compaction_lab.conversation.log import is_system
 from compaction_lab.conversation.messages import Media, Message, Part, Text
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.strategies.base import Compaction, Occasion, Situation
-from compaction_lab.strategies.mechanisms.spans import batches
 from compaction_lab.strategies.mechanisms.window import Item, Shown, StandIn, Window
 from compaction_lab.strategies.registry import at_least, register
 
@@ -63,13 +62,13 @@ class SlidingWindow(Window):
         if not self.pin_first or situation.memory is not None:
             return done
         shown = Shown(situation, situation.context if situation.last is None else situation.last)
-        units = _units(shown.messages)
+        units = _units(shown)
         return replace(done, memory=min(self.pin_first, len(units))) if self._is_due(shown, units) else done
 
     def choose(self, shown: Shown) -> Sequence[Item] | None:
         """Reduce the list when it is too long, or the model refused it."""
         messages = shown.messages
-        units = _units(messages)
+        units = _units(shown)
         if not self._is_due(shown, units):
             return None
         overflow = shown.situation.occasion == "overflow"
@@ -102,9 +101,9 @@ class SlidingWindow(Window):
         return shown.situation.tokens(shown.context) >= self.proactive_compression * window
 
 
-def _units(messages: Sequence[Message]) -> list[range]:
+def _units(shown: Shown) -> list[range]:
     """Return what is a message to Strands: not the system prompt, and the results of a batch together."""
-    return [unit for unit in batches(messages) if not is_system(messages[unit.start])]
+    return [unit for unit in shown.batches if not is_system(shown.messages[unit.start])]
 
 
 def _pinned(messages: Sequence[Message], units: Sequence[range], first: int) -> set[int]:

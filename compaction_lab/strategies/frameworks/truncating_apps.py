@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from compaction_lab.conversation.log import is_system
-from compaction_lab.conversation.messages import Message
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.strategies.base import Occasion
-from compaction_lab.strategies.mechanisms.spans import batches, flat
+from compaction_lab.strategies.mechanisms.spans import flat
 from compaction_lab.strategies.mechanisms.window import Item, Shown, Window
 from compaction_lab.strategies.registry import at_least, register
 
@@ -56,7 +55,7 @@ class RooTruncate(Window):
         window = situation.window_tokens if self.context_window is None else self.context_window
         if window is None or situation.tokens(shown.context) <= window * (1 - self.buffer) - self.max_tokens:
             return None
-        head, units = _conversation(shown.messages)
+        head, units = _conversation(shown)
         count = int((len(units) - 1) * self.frac_to_remove)
         return _without(head, units, 1, count - count % 2)
 
@@ -96,7 +95,7 @@ class ClineTruncate(Window):
         if found <= allowed:
             return None
         quarter = self.keep == "quarter" or (self.keep == "auto" and found / 2 > allowed)
-        head, units = _conversation(shown.messages)
+        head, units = _conversation(shown)
         rest = max(0, len(units) - 2)
         count = (rest * 3 // 4) // 2 * 2 if quarter else rest // 4 * 2
         return _without(head, units, 2, count)
@@ -130,7 +129,7 @@ class GooseOldestFirst(Window):
         if limit is None or total <= limit:
             return None
         messages = shown.messages
-        head, units = _conversation(messages)
+        head, units = _conversation(shown)
         cut = 0
         while cut < len(units) and (total > limit or messages[units[cut].start].role != "user"):
             total -= sum(shown.tokens[at] for at in units[cut])
@@ -176,10 +175,11 @@ class CodexDropOldest(Window):
         return [at for at in range(len(messages)) if at not in gone]
 
 
-def _conversation(messages: Sequence[Message]) -> tuple[list[int], list[range]]:
+def _conversation(shown: Shown) -> tuple[list[int], list[range]]:
     """Return the positions of system messages, held apart by these tools, and the rest with batches as one message."""
+    messages = shown.messages
     head = [at for at, message in enumerate(messages) if is_system(message)]
-    return head, [span for span in batches(messages) if not is_system(messages[span.start])]
+    return head, [span for span in shown.batches if not is_system(messages[span.start])]
 
 
 def _without(head: Sequence[int], units: Sequence[range], start: int, count: int) -> list[Item] | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compaction_lab.conversation.messages import Message, Text
-from compaction_lab.strategies.mechanisms.spans import batches, flat
+from compaction_lab.strategies.mechanisms.spans import flat
 from compaction_lab.strategies.mechanisms.window import Item, Shown, Window
 from compaction_lab.strategies.registry import at_least, register
 
@@ -46,7 +46,7 @@ class HeadAndTail(Window):
     def choose(self, shown: Shown) -> Sequence[Item] | None:
         """Keep both ends."""
         messages = shown.messages
-        units = batches(messages) if self.unit == "batch" else [range(at, at + 1) for at in range(len(messages))]
+        units = shown.batches if self.unit == "batch" else [range(at, at + 1) for at in range(len(messages))]
         dropped = len(units) - self.head - self.tail
         if dropped <= 0:
             return None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from compaction_lab.strategies.mechanisms.spans import batches, flat
+from compaction_lab.strategies.mechanisms.spans import flat
 from compaction_lab.strategies.mechanisms.window import Item, Shown, Window
 from compaction_lab.strategies.registry import at_least, register
 
@@ -45,7 +45,7 @@ class MiddleOut(Window):
         if budget is None:
             return None
         messages = shown.messages
-        units = batches(messages) if self.unit == "batch" else [range(at, at + 1) for at in range(len(messages))]
+        units = shown.batches if self.unit == "batch" else [range(at, at + 1) for at in range(len(messages))]
         weights = [sum(shown.tokens[at] for at in unit) for unit in units]
         total = sum(weights) + (situation.overhead_tokens if self.count_overhead else 0)
         kept = len(units)

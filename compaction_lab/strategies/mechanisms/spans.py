@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from compaction_lab.conversation.context import Key
 from compaction_lab.conversation.messages import Message
 
 Predicate = Callable[[Message], bool]
@@ -14,11 +15,16 @@ def is_role(*roles: str) -> Predicate:
     return lambda message: message.role in roles
 
 
-def batches(messages: Sequence[Message]) -> list[range]:
+def neighbours(keys: Sequence[Key], at: int) -> bool:
+    """Whether nothing has been dropped between a message and the one before it."""
+    return at > 0 and keys[at][0] - keys[at - 1][0] <= 1
+
+
+def batches(messages: Sequence[Message], keys: Sequence[Key]) -> list[range]:
     """Return the positions of what is one message where the results of a batch share one: runs of tool messages."""
     spans: list[range] = []
     for at, message in enumerate(messages):
-        if message.role == "tool" and at and messages[at - 1].role == "tool":
+        if message.role == "tool" and neighbours(keys, at) and messages[at - 1].role == "tool":
             spans[-1] = range(spans[-1].start, at + 1)
         else:
             spans.append(range(at, at + 1))

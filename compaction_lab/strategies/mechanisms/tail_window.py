@@ -10,7 +10,7 @@ from typing import Literal
 from compaction_lab.conversation.log import is_system
 from compaction_lab.conversation.messages import Message, Text
 from compaction_lab.errors import ConfigurationError
-from compaction_lab.strategies.mechanisms.spans import batches, largest_fitting_prefix
+from compaction_lab.strategies.mechanisms.spans import largest_fitting_prefix
 from compaction_lab.strategies.mechanisms.window import Item, Shown, Window
 from compaction_lab.strategies.registry import at_least, register
 
@@ -93,7 +93,7 @@ class TailWindow(Window):
             weights = shown.tokens if self.unit == "tokens" else [len(message.text) for message in messages]
             budget = self.keep if self.keep is not None else int(sum(weights) * (self.fraction or 0))
             return len(messages) - largest_fitting_prefix(weights[::-1], budget - sum(weights[:first]))
-        starts = unit_starts(messages, self.unit)
+        starts = unit_starts(shown, self.unit)
         keep = self.keep if self.keep is not None else ceil(len(starts) * (self.fraction or 0))
         keep = max(0, keep - first)
         if keep >= len(starts):
@@ -101,10 +101,11 @@ class TailWindow(Window):
         return starts[len(starts) - keep] if keep else len(messages)
 
 
-def unit_starts(messages: Sequence[Message], unit: str) -> list[int]:
+def unit_starts(shown: Shown, unit: str) -> list[int]:
     """Return where messages, batches, steps or turns begin; what precedes the first step or turn belongs to it."""
+    messages = shown.messages
     if unit == "batch":
-        return [span.start for span in batches(messages)]
+        return [span.start for span in shown.batches]
     if unit == "turn":
         starts = [at for at, message in enumerate(messages) if message.role == "user" and message.source != "summary"]
     elif unit == "step":

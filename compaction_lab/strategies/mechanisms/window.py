@@ -10,6 +10,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 from compaction_lab.conversation.context import Context, Key, Placed
 from compaction_lab.conversation.messages import Message
 from compaction_lab.strategies.base import Compaction, Situation
+from compaction_lab.strategies.mechanisms.spans import batches
 
 
 class StandIn(NamedTuple):
@@ -39,6 +40,11 @@ class Shown:
     def keys(self) -> tuple[Key, ...]:
         """Where they stand."""
         return self.context.keys
+
+    @cached_property
+    def batches(self) -> list[range]:
+        """The positions of what is one message where the results of a batch share one."""
+        return batches(self.messages, self.keys)
 
     @cached_property
     def tokens(self) -> list[int]:

@@ -39,6 +39,7 @@ from compaction_lab.recording import Accounts
 from compaction_lab.records import Cell, UnitResult
 from compaction_lab.replay import Cast, replay_recorded, run_live
 from compaction_lab.scenarios.base import Scenario
+from compaction_lab.scenarios.planted_facts import plant_from
 from compaction_lab.scenarios.registry import SEMANTICS as SCENARIO_SEMANTICS
 from compaction_lab.scenarios.registry import scenarios
 from compaction_lab.strategies.registry import PlacedStrategy, build
@@ -240,6 +241,8 @@ def _read(dataset: str, path: Path, state: tuple[tuple[str, int, int], ...]) -> 
     del state  # part of the cache's key
     node = json.loads(dataset)
     loaded = load_transcripts(path, format=node.get("format"), on_error=node.get("on_error") or "stop")
+    if node.get("planted") is not None:
+        loaded = [plant_from(transcript, node["planted"]) for transcript in loaded]
     digest = hashlib.sha256()
     for transcript in loaded:
         digest.update(transcript_line(transcript))

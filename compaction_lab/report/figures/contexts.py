@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from compaction_lab.report.figures.layout import thousands, titled
 from compaction_lab.report.style import Look, figure_style, require
 
-_STRIP_IN = 0.42
+_STRIP_IN = 0.46
 
 
 def context_over_calls(frame: pd.DataFrame, look: Look | None = None) -> Figure:
@@ -43,9 +43,7 @@ def context_over_calls(frame: pd.DataFrame, look: Look | None = None) -> Figure:
             axes.step(rows["call"], rows["context_tokens"], where="mid", color=color, linewidth=0.9)
             fired = rows[rows["fired"]]
             axes.plot(fired["call"], [top * 1.02] * len(fired), marker=7, linestyle="none", markersize=2.5, color=color)
-            axes.text(
-                0.01, 0.93, look.label(arm), transform=axes.transAxes, fontsize=5.8, va="top", color=color, zorder=5
-            )
+            axes.set_title(look.label(arm), loc="left", fontsize=5.8, pad=1.5, color=color)
             axes.grid(visible=False)
             axes.set_yticks([0, top], ["0", thousands(top)], fontsize=5.5)
             axes.tick_params(length=0)

@@ -69,9 +69,9 @@ class TokenThreshold:
         return continuing(self._compact, situation)
 
     def _compact(self, situation: Situation) -> Compaction | Steps:
-        if anchored_tokens(situation) < self.token_threshold:
-            return Compaction()
         entries = _without_instruction(situation)
+        if self._tokens(situation, entries) < self.token_threshold:
+            return Compaction()
         events = _events(entries, situation.context.log)
         fresh = [event for event in events if not is_summary(event.entries[0].message)]
         if len(fresh) <= self.event_retention_size:
@@ -83,6 +83,12 @@ class TokenThreshold:
         earlier = [entry for entry in entries if is_summary(entry.message)]
         hidden = (*earlier, *(entry for event in old for entry in event.entries))
         return _summarized(situation, entries, hidden, earlier[-1:], self.prompt)
+
+    def _tokens(self, situation: Situation, entries: Entries) -> int:
+        """Return the last prompt's tokens as reported; without a report those of the contents, instruction left out."""
+        if situation.usage is not None:
+            return anchored_tokens(situation)
+        return sum(situation.counter.message(entry.message) for entry in entries)
 
 
 @register("google_adk/events_compaction_interval", semantics=1)

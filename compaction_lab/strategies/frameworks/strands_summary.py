@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compaction_lab.conversation.context import Key, Placed
 from compaction_lab.errors import ConfigurationError
@@ -10,7 +10,7 @@ from compaction_lab.strategies.base import Compaction, Situation, Steps
 from compaction_lab.strategies.reading import Reading
 from compaction_lab.strategies.registry import at_least, register
 from compaction_lab.strategies.spans import Entries, leading_system, result_units, span
-from compaction_lab.strategies.summaries import INSTRUCTION, Acceptance, Wording, continuing, summarized
+from compaction_lab.strategies.summaries import INSTRUCTION, Acceptance, Span, Wording, continuing, summarized
 from compaction_lab.strategies.triggers import Overflow, WindowFractionExceeds
 
 LOWEST_RATIO, HIGHEST_RATIO = 0.1, 0.8
@@ -59,7 +59,7 @@ class SummarizingConversationManager:
         """Summarise when due."""
         return continuing(self._summarize, situation)
 
-    def _summarize(self, situation: Situation) -> Compaction | Steps:
+    def _summarize(self, situation: Situation) -> Steps:
         if not self._due(situation):
             return Compaction()
         every = list(situation.context.entries())
@@ -74,15 +74,18 @@ class SummarizingConversationManager:
             return Compaction(outcome="rejected: no place to cut that leaves calls and results together")
         stop = units[found][0] if found < len(units) else len(entries)
         old = span(entries, 0, stop)
-        pinned = self._pinned(situation, entries, units)
+        whole = _whole(situation)
+        # What is pinned is settled by the first reduction, however short the conversation is then.
+        first = situation.memory if isinstance(situation.memory, int) else min(self.pin_first or 0, len(whole))
+        pinned = _pinned(whole[:first], entries, units)
         hidden = tuple(entry for entry in old.hidden if entry.key not in pinned)
         if not hidden:
-            return Compaction(outcome="rejected: everything old is pinned")
+            return Compaction(memory=first, outcome="rejected: everything old is pinned")
         prompt = self.summarization_system_prompt or INSTRUCTION
         wording = Wording(prompt, prompt, "", max_summary_tokens=None)
-        return summarized(
-            situation, type(old)(hidden, old.before), wording, Reading(), Acceptance(only_if_shorter=False)
-        )
+        accepts = Acceptance(only_if_shorter=False)
+        done = yield from summarized(situation, Span(hidden, old.before), wording, Reading(), accepts)
+        return replace(done, memory=first)
 
     def _due(self, situation: Situation) -> bool:
         if self.always or Overflow()(situation):
@@ -90,22 +93,26 @@ class SummarizingConversationManager:
         share = self.proactive_compression
         return share is not None and WindowFractionExceeds(share, inclusive=True)(situation)
 
-    def _pinned(self, situation: Situation, entries: Entries, units: list[tuple[int, int]]) -> set[Key]:
-        """Return the keys of the conversation's first messages and of what is paired with them."""
-        if not self.pin_first:
-            return set()
-        log, stop = situation.context.log, situation.context.stop
-        whole = [Placed((at, 0), message) for at, message in enumerate(log.messages[:stop])]
-        whole = whole[leading_system(whole) :]
-        first = {whole[at].key for start, end in result_units(whole)[: self.pin_first] for at in range(start, end)}
-        flagged = [entries[start].key in first for start, _ in units]
-        ids = [_call_ids(entries[start:end]) for start, end in units]
-        pinned: set[Key] = set()
-        for at, (start, end) in enumerate(units):
-            near = (other for other in (at - 1, at + 1) if 0 <= other < len(units))
-            if flagged[at] or any(flagged[other] and ids[at] & ids[other] for other in near):
-                pinned.update(entry.key for entry in entries[start:end])
-        return pinned
+
+def _whole(situation: Situation) -> list[set[Key]]:
+    """Return the keys of the conversation's messages, results of one batch together."""
+    log, stop = situation.context.log, situation.context.stop
+    whole = [Placed((at, 0), message) for at, message in enumerate(log.messages[:stop])]
+    whole = whole[leading_system(whole) :]
+    return [{whole[at].key for at in range(start, end)} for start, end in result_units(whole)]
+
+
+def _pinned(first: list[set[Key]], entries: Entries, units: list[tuple[int, int]]) -> set[Key]:
+    """Return the keys of the pinned messages and of what is paired with them."""
+    keys = {key for unit in first for key in unit}
+    flagged = [entries[start].key in keys for start, _ in units]
+    ids = [_call_ids(entries[start:end]) for start, end in units]
+    pinned: set[Key] = set()
+    for at, (start, end) in enumerate(units):
+        near = (other for other in (at - 1, at + 1) if 0 <= other < len(units))
+        if flagged[at] or any(flagged[other] and ids[at] & ids[other] for other in near):
+            pinned.update(entry.key for entry in entries[start:end])
+    return pinned
 
 
 def _call_ids(entries: Entries) -> set[str]:

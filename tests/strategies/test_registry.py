@@ -76,9 +76,9 @@ def test_a_placement_given_in_part_keeps_the_presets_rest() -> None:
 
 
 def test_one_placed_by_python_and_one_by_configuration_are_equal() -> None:
-    node = {"kind": "sliding_window", "keep_last": 8, "unit": "turn", "placement": {"when": "before_turn"}}
+    node = {"kind": "sliding_window", "keep_last": 8, "unit": "turn", "placement": {"when": "overflow"}}
     assert build(node).run == SlidingWindow(8) == strategy("sliding_window", keep_last=8).run
-    assert build(node).when == "before_turn"
+    assert build(node).when == "overflow"
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ MEANINGS = {
     "synthetic_message": "written by the program, not by the model",
     "unanswered_call": "tool calls without a result",
     "unread_choice": "further choices of a response",
+    "unread_line": "lines of no kind the format has",
     "usage_cache_beside_input": "cached tokens counted beside the input, against the format",
 }
 """What some warnings mean, in words."""

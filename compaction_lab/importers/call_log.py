@@ -20,6 +20,7 @@ from compaction_lab.importers.source import Record, Source
 
 _REQUESTS = ("request", "request_body", "kwargs", "body")
 _RESPONSES = ("response", "response_body")
+_ANSWERS = frozenset({"choices", "output", "content"})
 
 
 def sniff(head: bytes, path: Path) -> float:
@@ -56,6 +57,8 @@ def _exchange(place: Record, value: JSON, record: Record) -> Exchange:
         place.refuse("", f"found {describe(value)}", "an object with a request and a response", "remove the line")
     request = _inner(value, _REQUESTS)
     response = _inner(value, _RESPONSES)
+    if not response and not value.keys() & _ANSWERS:
+        place.refuse("", "found no response", "an object with a request and its response", "remove the line")
     beside = {key: item for key, item in value.items() if key not in {*_REQUESTS, *_RESPONSES}}
     return exchange({**beside, **request} if request else beside, response or value, place, record.warnings)
 

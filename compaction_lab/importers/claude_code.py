@@ -29,8 +29,10 @@ def sniff(head: bytes, path: Path) -> float:
     """Return how likely the file is a session: lines that name themselves and their parent."""
     del path
     keys = outline(head).keys
-    if {"uuid", "parentUuid"} <= keys or (b'"parentUuid"' in head and b'"sessionId"' in head):
+    if {"uuid", "parentUuid"} <= keys:
         return 0.95
+    if "type" in keys and b'"parentUuid"' in head and b'"sessionId"' in head:
+        return 0.9  # begins with a line about the session
     return 0.7 if "leafUuid" in keys else 0.0
 
 
@@ -52,6 +54,7 @@ def read(record: Record) -> Iterator[Transcript]:
         fields = Fields.of(value, place.where)
         if isinstance(fields.object.get("uuid"), str):
             lines[fields.text("uuid")] = Line(number, fields.object, place)  # written again when a session is resumed
+        record.warnings["unread_line"] += "type" not in fields.object
     ordered = sorted(lines.values(), key=lambda line: line.number)
     main = [line for line in ordered if not line.value.get("isSidechain")]
     side = chains(line for line in ordered if line.value.get("isSidechain"))
@@ -65,7 +68,7 @@ def _transcript(lines: Sequence[Line], record: Record, *, is_side: bool) -> Iter
     warnings: Counter[str] = Counter()
     messages: list[Message] = []
     compactions: list[RecordedCompaction] = []
-    places: dict[tuple[JSON, str], int] = {}
+    places: dict[tuple[str, str], int] = {}
     kept = kept_lines(lines, warnings)
     for line in kept:
         if line.is_boundary:
@@ -104,7 +107,7 @@ def _transcript(lines: Sequence[Line], record: Record, *, is_side: bool) -> Iter
 def _respond(
     line: Line,
     messages: list[Message],
-    places: dict[tuple[JSON, str], int],
+    places: dict[tuple[str, str], int],
     warnings: Counter[str],
     *,
     keep_media: bool,
@@ -114,22 +117,23 @@ def _respond(
         warnings["synthetic_message"] += 1  # written by the program, never seen by the model
         return
     spoken = _messages(line, keep_media)
-    response_id = line.message.get("id")
-    request = line.text("requestId")
+    response_id = line.response
+    request: str | None = line.text("requestId")
     keys = [(response_id, request)] if request else [key for key in places if key[0] == response_id]
     at = next((places[key] for key in [*keys, (response_id, "")] if key in places and response_id), None)
     if at is None:
         at = len(messages)
         stamp = epoch_seconds(line.value.get("timestamp"))
-        messages.append(
-            replace(spoken[-1], timestamp_s=stamp, model=_text(line, "model"), response_id=_text(line, "id"))
-        )
+        messages.append(replace(spoken[-1], timestamp_s=stamp, model=_text(line, "model"), response_id=line.response))
     else:
         known = {call.id for call in messages[at].calls}
         more = tuple(call for call in spoken[-1].calls if call.id not in known)
         said = messages[at]
         messages[at] = replace(said, parts=(*said.parts, *spoken[-1].parts), calls=(*said.calls, *more))
-    places[response_id, request] = at
+        if not request:
+            request = None  # one line without its request must not join those of another
+    if request is not None:
+        places[response_id, request] = at
     counted: Counter[str] = Counter()
     cost = line.value.get("costUSD")
     messages[at] = with_usage(messages[at], line.message.get("usage"), "anthropic", counted)

@@ -43,6 +43,12 @@ class Line:
         return value if isinstance(value, dict) else {}
 
     @property
+    def response(self) -> str:
+        """Id of the response that the line is a block of, empty when it is none."""
+        value = self.message.get("id")
+        return value if isinstance(value, str) else ""
+
+    @property
     def is_boundary(self) -> bool:
         """Whether the agent compacted its context here."""
         return self.text("type") == "system" and self.text("subtype").endswith("compact_boundary")
@@ -101,10 +107,10 @@ def _path(leaf: Line, by_id: Mapping[str, Line], lines: Sequence[Line], warnings
 
 def _add_parallel(lines: Sequence[Line], kept: set[int]) -> None:
     """Add the blocks of kept responses, and results of their calls, that hang beside the path."""
-    responses = {line.message.get("id") for line in lines if line.number in kept and line.message.get("id")}
+    responses = {line.response for line in lines if line.number in kept} - {""}
     open_calls: set[JSON] = set()
     for line in lines:
-        if line.text("type") == "assistant" and line.message.get("id") in responses:
+        if line.text("type") == "assistant" and line.response in responses:
             kept.add(line.number)
             open_calls.update(block.get("id") for block in line.blocks("tool_use") if isinstance(block.get("id"), str))
     for line in lines:

@@ -89,7 +89,7 @@ class _Session:
             self._header(payload)
         elif kind == "turn_context":
             self.model = payload.text("model") or self.model
-        elif kind == "response_item" and payload.object.get("type") not in _SKIPPED_ITEMS:
+        elif kind == "response_item" and payload.text("type") not in _SKIPPED_ITEMS:
             self.reader.add(payload.object, payload.where)
             self.settle(open_too=False)
             self._said_at = self.stamp

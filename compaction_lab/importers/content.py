@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Container
 from dataclasses import replace
 
 from compaction_lab.accounting.usage import read_usage
@@ -66,6 +67,11 @@ def result_parts(value: JSON, where: str, *, provider: str, keep_media: bool = F
     if value is None or isinstance(value, str) or all(isinstance(item, dict) and "type" in item for item in blocks):
         return content_parts(value, where, provider=provider, keep_media=keep_media)
     return (Text(json.dumps(value, ensure_ascii=False)),)
+
+
+def is_one_of(value: JSON, options: Container[str]) -> bool:
+    """Whether a value found in JSON is one of some texts; it may be anything, even what cannot be looked up."""
+    return isinstance(value, str) and value in options
 
 
 def arguments_text(value: JSON) -> str:

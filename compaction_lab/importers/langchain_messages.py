@@ -12,7 +12,7 @@ from compaction_lab.conversation.json_values import describe
 from compaction_lab.conversation.messages import JSON, Message, Role, ToolCall
 from compaction_lab.conversation.wire_calls import read_calls
 from compaction_lab.errors import TranscriptError
-from compaction_lab.importers.content import arguments_text, content_parts, with_usage
+from compaction_lab.importers.content import arguments_text, content_parts, is_one_of, with_usage
 from compaction_lab.importers.fields import Fields
 
 PROVIDER = "langchain"
@@ -68,7 +68,7 @@ def message_from_langchain(value: JSON, where: str, warnings: Counter[str], *, k
         )
     content = fields.object.get("content")
     if isinstance(content, list) and role == "assistant":
-        content = [b for b in content if not (isinstance(b, dict) and b.get("type") in _IN_CONTENT)]
+        content = [b for b in content if not (isinstance(b, dict) and is_one_of(b.get("type"), _IN_CONTENT))]
     message = Message(
         role,
         content_parts(content, f"{where}.content", provider=PROVIDER, keep_media=keep_media),

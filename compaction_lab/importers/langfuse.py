@@ -58,6 +58,7 @@ def read(record: Record) -> Iterator[Transcript]:
     trace = Fields(export.mapping("trace"), record.at("trace"))
     listed = export.items("observations") or trace.items("observations")
     observations = [Fields.of(item, record.at(f"observations[{at}]")) for at, item in enumerate(listed)]
+    record.warnings["unread_line"] += sum("type" not in each.object for each in observations)
     generations = [each for each in observations if each.object.get("type") == "GENERATION"]
     ordered = sorted(generations, key=lambda each: epoch_seconds(each.object.get("startTime")) or 0.0)
     spoken = [each for each in ordered if each.object.get("input") is not None]

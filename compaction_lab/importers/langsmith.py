@@ -51,7 +51,9 @@ def read(record: Record) -> Iterator[Transcript]:
     """
     runs: dict[str, Fields] = {}
     for place, value in record.values():
-        for run in _runs(Fields.of(value, place.where)):
+        found = list(_runs(Fields.of(value, place.where)))
+        record.warnings["unread_line"] += not found
+        for run in found:
             name = run.text("id") or str(len(runs))
             known = runs[name].object if name in runs else {}
             runs[name] = Fields({**known, **{k: v for k, v in run.object.items() if v is not None}}, run.where)

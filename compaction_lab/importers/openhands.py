@@ -82,15 +82,18 @@ class _Told:
             self.tools = tools_from_openai(args.object.get("tools"), f"{event.where}.args.tools")
         elif action == "condensation":
             self._condense(Fields(event.mapping("args"), f"{event.where}.args"))
-        elif event.text("source") == "user":
+        elif event.text("source") == "user" and action:
             args = Fields(event.mapping("args"), f"{event.where}.args")
             images: list[Part] = [media_from_url("image", u, keep=self.keep_media) for u in args.texts("image_urls")]
             text = args.text("content") or args.text("command") or event.text("message")
             self._say(event, Message("user", (Text(text), *images)))
         elif event.object.get("tool_call_metadata"):
             self._respond(event)
-        elif action and action not in _SILENT:
-            self._act(event, action)
+        elif action:
+            if action not in _SILENT:
+                self._act(event, action)
+        else:
+            self.warnings["unread_line"] += 1
 
     def _respond(self, event: Fields) -> None:
         metadata = Fields(event.mapping("tool_call_metadata"), f"{event.where}.tool_call_metadata")

@@ -133,6 +133,8 @@ class _Told:
             self.compactions.append(RecordedCompaction(len(self.messages), "condensation"))
             if event.text("summary"):
                 self._say(event, Message("user", (Text(event.text("summary")),), source="summary"))
+        else:
+            self.warnings["unread_line"] += not kind
 
     def _respond(self, event: Fields, message: Message) -> None:
         """Add a message, or what it adds to that of the same response."""

@@ -50,7 +50,11 @@ def read(record: Record) -> Iterator[Transcript]:
     TranscriptError
         If no span of a model call holds messages.
     """
-    spans = [span for place, value in record.values() for span in spans_of(Fields.of(value, place.where), place)]
+    spans: list[Span] = []
+    for place, value in record.values():
+        found = list(spans_of(Fields.of(value, place.where), place))
+        record.warnings["unread_line"] += not found
+        spans.extend(found)
     calls = [span for span in spans if _is_call(span)]
     spoken = [span for span in sorted(calls, key=lambda span: span.start_s or 0.0) if span.has_content]
     if not spoken:

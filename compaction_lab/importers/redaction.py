@@ -43,7 +43,7 @@ _ASSIGNED_WORDS = ("key", "secret", "token", "passw", "authorization")
 _IN_URL = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{0,80}:)(?P<value>[^\s/@\"']{1,200})(?=@)")
 _EMAIL = re.compile(
     r"(?:(?<=\\[nrtbf])|(?<=\\)(?![nrtbfu])|(?<![A-Za-z0-9._%+\\-]))"
-    r"[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9-])"
+    r"(?!REDACTED-KEY-)[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9-])"
 )
 _HOME = re.compile(
     r"(?P<before>(?:(?:(?<=\\[nrtbf])|(?<![\w.]))/(?:home|Users)/|" + _START + r"[A-Za-z]:(?:\\+|/)Users(?:\\+|/)))"

@@ -10,7 +10,7 @@ from compaction_lab.conversation.messages import JSON, Message, ToolDefinition
 from compaction_lab.conversation.wire import from_openai, tools_from_openai
 from compaction_lab.errors import TranscriptError
 from compaction_lab.importers.anthropic_messages import BLOCKS, messages_from_anthropic, system_message
-from compaction_lab.importers.content import parsed
+from compaction_lab.importers.content import is_one_of, parsed
 from compaction_lab.importers.langchain_messages import is_langchain, message_from_langchain
 from compaction_lab.importers.otel_messages import messages_from_parts
 from compaction_lab.importers.responses_items import ITEM_TYPES, messages_from_items
@@ -52,7 +52,7 @@ def read_shape(value: JSON, where: str, *, keep_media: bool = False) -> Spoken:
         raise TranscriptError(f"{where}: found {describe(value)}, expected messages; leave the record out.")
     spoken = Spoken()
     items, tools = _without_tools(value, where)
-    if any(isinstance(item, dict) and item.get("type") in ITEM_TYPES and "role" not in item for item in items):
+    if any(isinstance(item, dict) and is_one_of(item.get("type"), ITEM_TYPES) and "role" not in item for item in items):
         spoken.messages.extend(messages_from_items(items, where, keep_media=keep_media))
         return replace(spoken, tools=tools)
     anthropic = any(map(is_anthropic, items))
@@ -78,7 +78,7 @@ def is_anthropic(value: JSON) -> bool:
     blocks = value.get("content") if isinstance(value, dict) else None
     if not isinstance(blocks, list) or (isinstance(value, dict) and "tool_calls" in value):
         return False
-    return any(isinstance(block, dict) and block.get("type") in BLOCKS for block in blocks)
+    return any(isinstance(block, dict) and is_one_of(block.get("type"), BLOCKS) for block in blocks)
 
 
 def _object(value: dict[str, JSON], where: str, *, keep_media: bool) -> Spoken:

@@ -71,7 +71,7 @@ def _one(files: ConfigurationFiles, group: str, name: str, content: dict[str, JS
     lines = [f"{group}={name}", f"  {files.description(group, name)}"]
     lines += [f"  {key}: {show(value)}" for key, value in notes.items() if key not in {"description", "parameters"}]
     for key, value in leaves(content):
-        if key not in {"kind", "defaults"}:
+        if key != "kind" and not (key == "defaults" and isinstance(value, list)):
             meaning = meanings.get(key) if isinstance(meanings, dict) else None
             lines.append(f"  {group}.{key}={show(value)}" + (f"    {meaning}" if meaning else ""))
     return "\n".join(lines)

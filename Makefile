@@ -10,7 +10,7 @@ export COMPACTION_LAB_DATA
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab install test check format notebooks bench reports clean
+.PHONY: help lab install test check format notebooks bench oracles reports clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ notebooks: $(VENV)/.installed-dev ## run every notebook from its paired text
 
 bench: $(VENV)/.installed ## where the time goes, against one tokenizer pass
 	@$(BIN)/python benchmarks/bench_replay.py
+
+oracles: $(VENV)/.installed-dev ## fuzz against the frameworks themselves, each in its own environment under .oracles/
+	@$(BIN)/python oracles/run.py all --setup
 
 reports: $(VENV)/.installed ## figures and tables of the headline studies, made again in reports/
 	@$(BIN)/compaction-lab run experiment=laptop_catalog

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from compaction_lab.importers import load_transcripts
     from compaction_lab.replay import replay
     from compaction_lab.statistics.comparison import compare
+    from compaction_lab.strategies.agent_framework.reverse import to_agent_framework
     from compaction_lab.strategies.registry import strategy
     from compaction_lab.sweep.loading import load_run
 
@@ -31,6 +32,7 @@ __all__ = [
     "load_transcripts",
     "replay",
     "strategy",
+    "to_agent_framework",
 ]
 
 _HOME = {
@@ -42,6 +44,7 @@ _HOME = {
     "load_transcripts": "compaction_lab.importers",
     "replay": "compaction_lab.replay",
     "strategy": "compaction_lab.strategies.registry",
+    "to_agent_framework": "compaction_lab.strategies.agent_framework.reverse",
 }
 
 

@@ -1,8 +1,8 @@
 """What Microsoft Agent Framework itself does with a case: reads cases as JSON lines, writes what survives.
 
-Runs in an environment with agent-framework-core; imports nothing of the lab. A case names a strategy with its parameters,
-messages as the framework's own contents, and at how many messages compaction is applied; ``fresh`` says whether each
-application starts from new copies, as context providers hand them out, or goes on with the same list.
+Runs in an environment with agent-framework-core; imports nothing of the lab. A case names a strategy with its
+parameters, messages as the framework's own contents, and at how many messages compaction is applied; ``fresh`` says
+whether each application starts from new copies, as context providers hand them out, or goes on with the same list.
 """
 
 from __future__ import annotations

@@ -56,7 +56,12 @@ def content(part: Mapping[str, str], rng: random.Random) -> dict[str, Any]:
     """Return a part as the framework's content."""
     match part["type"]:
         case "call":
-            call = {"type": "function_call", "call_id": part["id"], "name": part["name"], "arguments": part["arguments"]}
+            call = {
+                "type": "function_call",
+                "call_id": part["id"],
+                "name": part["name"],
+                "arguments": part["arguments"],
+            }
             if rng.random() < 0.1:
                 return {
                     "type": "mcp_server_tool_call",
@@ -115,7 +120,9 @@ def strategy_node(name: str, rng: random.Random, tokens: int, *, depth: int = 0)
             }
         case "token_budget_composed":
             names = [n for n in NAMES if n != "token_budget_composed" or depth == 0]
-            children = [strategy_node(rng.choice(names), rng, tokens, depth=depth + 1) for _ in range(rng.randint(0, 3))]
+            children = [
+                strategy_node(rng.choice(names), rng, tokens, depth=depth + 1) for _ in range(rng.randint(0, 3))
+            ]
             parameters = {
                 "token_budget": max(0, int(scale * rng.uniform(0.0, 1.0))),
                 "tokenizer": rule,
@@ -151,7 +158,7 @@ def small_cases(count: int, seed: int) -> Iterator[dict[str, Any]]:
 
 def case(name: str, seed: str, most_moves: int = 14) -> dict[str, Any]:
     """Return the case of a seed."""
-    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    rng = random.Random(seed)
     made = talk(seed, wild=rng.random() < 0.8, most_moves=most_moves)
     messages: list[dict[str, Any]] = [
         {"role": role, "contents": [content(part, rng) for part in parts]} for role, parts in made.messages

@@ -11,7 +11,28 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-WORDS = "the build fails at line 42 of parser.py since token 7f3a is gone and Zoë asks für später naïve ログ".split()
+WORDS = [
+    "the",
+    "build",
+    "fails",
+    "at",
+    "line",
+    "42",
+    "of",
+    "parser.py",
+    "since",
+    "token",
+    "7f3a",
+    "is",
+    "gone",
+    "and",
+    "Zoë",
+    "asks",
+    "für",
+    "später",
+    "naïve",
+    "ログ",
+]
 TOOLS = ("search", "read", "run")
 
 
@@ -74,7 +95,7 @@ def _answer(talk: Talk) -> None:
 
 
 def _exchange(talk: Talk) -> None:
-    """One call or several at once, and their results in some order."""
+    """Add one call or several at once, and their results in some order."""
     calls = [talk.call() for _ in range(talk.rng.choice((1, 1, 1, 2, 3)))]
     ids = [call["id"] for call in calls]
     spoken = [talk.text(4)] if talk.rng.random() < 0.3 else []
@@ -111,7 +132,7 @@ def _pending(talk: Talk) -> None:
 
 
 def _late(talk: Talk) -> None:
-    """A result for a call that still waits, or for none."""
+    """Add a result for a call that still waits, or for none."""
     known = talk.waiting or ["lost"]
     call_id = talk.rng.choice(known)
     if call_id in talk.waiting:
@@ -124,14 +145,14 @@ def _orphan(talk: Talk) -> None:
 
 
 def _together(talk: Talk) -> None:
-    """Several results in one message."""
+    """Add several results in one message."""
     ids = (talk.waiting or ["c1"])[:3]
     del talk.waiting[: len(ids)]
     talk.say("tool", *(talk.result(call_id) for call_id in ids))
 
 
 def _embedded(talk: Talk) -> None:
-    """A call with its result in one assistant message, or a result in an assistant message alone."""
+    """Add a call with its result in one assistant message, or a result in an assistant message alone."""
     call = talk.call()
     talk.waiting.remove(call["id"])
     parts = [call, talk.result(call["id"])]
@@ -156,7 +177,7 @@ WILD: tuple[Move, ...] = (
 
 def talk(seed: str, *, wild: bool = True, most_moves: int = 14) -> Talk:
     """Return a random conversation; equal seeds give equal ones."""
-    rng = random.Random(seed)  # noqa: S311 - reproducible, not secret
+    rng = random.Random(seed)
     made = Talk(rng, wild)
     if rng.random() < 0.7:
         _system(made)

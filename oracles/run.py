@@ -135,7 +135,16 @@ def run(name: str, options: argparse.Namespace) -> int:
 def set_up(oracle: Oracle, requirements: Path) -> None:
     """Make an environment with what the requirements file pins."""
     venv.create(ENVIRONMENTS / oracle.environment, with_pip=True)
-    pip = [str(oracle.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(requirements)]
+    pip = [
+        str(oracle.python),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "-r",
+        str(requirements),
+    ]
     subprocess.run(pip, check=True)  # noqa: S603 - pinned packages, by name
 
 

@@ -26,7 +26,7 @@ SHOWN_CHARACTERS = 200
 @register("foreign", semantics=1)
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """Run an installed strategy (an Agent Framework one, a callable on OpenAI messages, a LangChain edit or middleware).
+    """Run an installed strategy: Agent Framework's kind, a callable on chat messages, LangChain's edits or middleware.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compaction_lab.conversation.context import Edit, Key, Placed
+from compaction_lab.conversation.context import Edit, EditKind, Key, Placed
 from compaction_lab.conversation.messages import Message
 
 
@@ -38,11 +38,9 @@ def edits(given: Sequence[Placed], returned: Sequence[Returned]) -> tuple[tuple[
     waiting: list[Message] = []
     for item in (*kept, None):
         if item is not None and item.source is None:
-            assert item.changed is not None
-            waiting.append(item.changed)
+            waiting += [] if item.changed is None else [item.changed]
             continue
-        end = len(given) if item is None else item.source
-        assert end is not None
+        end = len(given) if item is None or item.source is None else item.source
         dropped = [given[position].key for position in range(at, end) if position not in stays]
         made, places = _replaced(dropped, waiting, given[at - 1].key if at else None)
         changes += made
@@ -79,6 +77,6 @@ def _replaced(dropped: list[Key], new: list[Message], before: Key | None) -> tup
     places += [(index, rank + number) for number in range(1, len(new) - len(places) + 1)]
     made = [Edit("inserted", (), Placed(key, message)) for key, message in zip(places, new, strict=True)]
     if dropped:
-        kind = "summarised" if new[0].role != "tool" else "collapsed"
+        kind: EditKind = "summarised" if new[0].role != "tool" else "collapsed"
         made[0] = Edit(kind, tuple(dropped), made[0].new)
     return made, places

@@ -7,13 +7,14 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, isawaitable, isclass, iscoroutinefunction, signature
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from compaction_lab.conversation.context import Key, Placed
 from compaction_lab.conversation.messages import JSON, Message
 from compaction_lab.conversation.wire import from_openai, to_openai
 from compaction_lab.errors import TranscriptError
 from compaction_lab.models.base import ModelReply, ModelRequest
+from compaction_lab.strategies.agent_framework.convert import Theirs, from_framework, to_framework
 from compaction_lab.strategies.agent_framework.tokens import resolve
 from compaction_lab.strategies.base import UNCHANGED, Situation
 from compaction_lab.strategies.foreign_results import Returned
@@ -168,7 +169,7 @@ def _role(left: Mapping[str, JSON], right: Mapping[str, JSON]) -> bool:
 def _authored(message: Message, source: str) -> Message:
     from dataclasses import replace
 
-    return replace(message, source=cast("Any", source))
+    return replace(message, source=cast("Theirs", source))
 
 
 @dataclass
@@ -177,7 +178,7 @@ class AgentFrameworkMessages:
 
     given: tuple[Placed, ...]
     situation: Situation
-    _list: list[Any] = field(init=False, default_factory=list)
+    _list: list[Theirs] = field(init=False, default_factory=list)
     _before: dict[Key, object] = field(init=False, default_factory=dict)
 
     def run(self, target: object, arguments: Mapping[str, JSON], ask: Ask) -> object | Awaitable[object]:
@@ -187,9 +188,9 @@ class AgentFrameworkMessages:
         self._list = self._kept(af) or [self._message(af, placed) for placed in self.given]
         self._before = {_key(message): _contents(message) for message in self._list}
         strategy = made(target, arguments, {"client": lambda: _client(af, ask)})
-        return af.apply_compaction(self._list, strategy=cast("Any", strategy))
+        return af.apply_compaction(self._list, strategy=cast("Theirs", strategy))
 
-    def _kept(self, af: Any) -> list[Any] | None:
+    def _kept(self, af: Theirs) -> list[Theirs] | None:
         """Return the list of last time, with its notes and excluded messages, and the new messages appended."""
         memory = self.situation.memory
         unchanged = self.situation.last is self.situation.context
@@ -199,17 +200,13 @@ class AgentFrameworkMessages:
         known = {_key(message) for message in kept}
         return kept + [self._message(af, placed) for placed in self.given if placed.key not in known]
 
-    def _message(self, af: Any, placed: Placed) -> Any:
-        from compaction_lab.strategies.agent_framework.convert import to_framework
-
+    def _message(self, af: Theirs, placed: Placed) -> Theirs:
         message = to_framework(placed.message, af)
         message.additional_properties[KEY] = list(placed.key)
         return message
 
     def read(self, result: object) -> list[Returned]:
         """Take what is not excluded."""
-        from compaction_lab.strategies.agent_framework.convert import from_framework
-
         if not isinstance(result, list) or not all(hasattr(item, "additional_properties") for item in result):
             raise Unusable(f"left {type(result).__name__}, not the framework's messages")
         positions = {placed.key: position for position, placed in enumerate(self.given)}
@@ -231,20 +228,18 @@ class AgentFrameworkMessages:
         return json.dumps([message.to_dict() for message in self._list])
 
 
-def _key(message: Any) -> Key:
+def _key(message: Theirs) -> Key:
     found = message.additional_properties.get(KEY)
     return (found[0], found[1]) if found else (-1, -1)
 
 
-def _contents(message: Any) -> object:
+def _contents(message: Theirs) -> object:
     return (message.role, [content.to_dict() for content in message.contents])
 
 
-def _client(af: Any, ask: Ask) -> object:
-    from compaction_lab.strategies.agent_framework.convert import from_framework
-
+def _client(af: Theirs, ask: Ask) -> object:
     class Client:
-        async def get_response(self, messages: Sequence[Any], **_: object) -> Any:
+        async def get_response(self, messages: Sequence[Theirs], **_: object) -> Theirs:
             text = _asked(ask, [from_framework(message) for message in messages])
             return af.ChatResponse(messages=[af.Message("assistant", [text])])
 
@@ -264,7 +259,7 @@ class LangChainMessages:
         self._sent = self._converted()
         self._before = [message.model_dump() for message in self._sent]
         self._list: list[BaseMessage] = list(self._sent)
-        strategy: Any = made(target, arguments, {"model": lambda: _chat_model(ask)})
+        strategy: Theirs = made(target, arguments, {"model": lambda: _chat_model(ask)})
         if hasattr(strategy, "apply"):
             strategy.apply(self._list, count_tokens=count_tokens_approximately)
             return self._list
@@ -272,7 +267,7 @@ class LangChainMessages:
             return self._middleware(strategy)
         return cast("object", strategy(self._list))
 
-    def _middleware(self, strategy: Any) -> object | Awaitable[object]:
+    def _middleware(self, strategy: Theirs) -> object | Awaitable[object]:
         state = {"messages": self._list}
         inherited = "before_model" not in type(strategy).__dict__ and "abefore_model" in type(strategy).__dict__
         answer = (strategy.abefore_model if inherited else strategy.before_model)(state, None)
@@ -293,7 +288,7 @@ class LangChainMessages:
             return self._list
         from langgraph.graph.message import add_messages
 
-        return add_messages(cast("Any", self._list), answer["messages"])
+        return add_messages(cast("Theirs", self._list), answer["messages"])
 
     def _converted(self) -> list[BaseMessage]:
         from langchain_core.messages.utils import convert_to_messages
@@ -302,7 +297,7 @@ class LangChainMessages:
         for row in rows:
             row.pop("id", None)
             row["content"] = row.get("content") or ""
-        messages = convert_to_messages(cast("Any", rows))
+        messages = convert_to_messages(cast("Theirs", rows))
         for message, placed in zip(messages, self.given, strict=True):
             message.id = f"{KEY}:{placed.key[0]}:{placed.key[1]}"
         return messages
@@ -352,7 +347,7 @@ def _chat_model(ask: Ask) -> object:
         def _llm_type(self) -> str:
             return "compaction-lab"
 
-        def _generate(self, messages: list[Any], *_: object, **__: object) -> ChatResult:
+        def _generate(self, messages: list[Theirs], *_: object, **__: object) -> ChatResult:
             rows = cast("list[dict[str, JSON]]", convert_to_openai_messages(messages))
             text = _asked(ask, [from_openai(row) for row in rows])
             return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])

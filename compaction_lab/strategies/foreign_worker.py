@@ -1,4 +1,4 @@
-"""Running someone else's code beside the lab's: in a thread with its own event loop, with a time limit, able to ask back.
+"""Running someone else's code beside the lab's: in a thread with its own event loop, within a time, able to ask back.
 
 Code that hangs is left behind in its thread, which ends with the process; the next call gets a new one.
 """
@@ -86,8 +86,8 @@ def run(work: Callable[[Ask], T | Awaitable[T]], timeout_s: float) -> Generator[
     ------
     Hung
         It took longer.
-    BaseException
-        Whatever it raised.
+    Exception
+        Whatever it raised; an attempt to end the process is a ``RuntimeError``.
     """
     worker = _idle.pop() if _idle else _Worker()
     call: _Call[object] = _Call(work)
@@ -105,8 +105,10 @@ def run(work: Callable[[Ask], T | Awaitable[T]], timeout_s: float) -> Generator[
                 call.replies.put(reply)
                 continue
             finished = True
+            if isinstance(told, Exception) and what == "raises":
+                raise told
             if what == "raises":
-                raise cast("BaseException", told)
+                raise RuntimeError(repr(told))
             return cast("T", told)
     finally:
         if finished:

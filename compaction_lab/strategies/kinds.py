@@ -4,8 +4,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from compaction_lab.strategies import (
+    agent_framework,
     agent_framework_dotnet,
     composition,
+    foreign,
     frameworks,
     guards,
     hybrid,
@@ -21,8 +23,10 @@ for package in (mechanisms, frameworks):
         import_module(module.name)
 
 __all__ = [
+    "agent_framework",
     "agent_framework_dotnet",
     "composition",
+    "foreign",
     "guards",
     "hybrid",
     "plain",

@@ -1,8 +1,8 @@
 """How a strategy of Agent Framework acts in the lab: from a situation to its ledger, and from there to edits.
 
-Where the history is kept (placement ``stored`` or ``turn``) the ledger is kept with it: what was excluded stays excluded
-and later messages are appended. Otherwise the framework hands its strategies fresh copies, and so does the lab. Before a
-turn the new input is left out: the framework compacts loaded history before it adds the input.
+Where the history is kept (placement ``stored`` or ``turn``) the ledger is kept with it: what was excluded stays
+excluded and later messages are appended. Otherwise the framework hands its strategies fresh copies, and so does the
+lab. Before a turn the new input is left out: the framework compacts loaded history before it adds the input.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from compaction_lab.conversation.context import Context
-from compaction_lab.strategies.agent_framework.ledger import Ledger, Rows
+from compaction_lab.strategies.agent_framework.entries import Rows
+from compaction_lab.strategies.agent_framework.ledger import Ledger
 from compaction_lab.strategies.agent_framework.tokens import Tokenizer
 from compaction_lab.strategies.base import Compaction, Replies, Requests, Situation, Steps, Strategy, steps
 from compaction_lab.strategies.memory import remembered

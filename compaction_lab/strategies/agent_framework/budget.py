@@ -1,4 +1,4 @@
-"""Agent Framework's ``TokenBudgetComposedStrategy``: strategies in order until a token budget is met, then the oldest."""
+"""Agent Framework's ``TokenBudgetComposedStrategy``: strategies in order until a budget is met, then the oldest go."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from compaction_lab.strategies.agent_framework.acting import Acting, Acts, acted_on
 from compaction_lab.strategies.agent_framework.checks import refuse
-from compaction_lab.strategies.agent_framework.ledger import Group, Ledger
+from compaction_lab.strategies.agent_framework.entries import Group
+from compaction_lab.strategies.agent_framework.ledger import Ledger
 from compaction_lab.strategies.agent_framework.tokens import CHARACTERS, Tokenizer, resolve
 from compaction_lab.strategies.base import Situation, Strategy
 from compaction_lab.strategies.registry import register

@@ -1,8 +1,8 @@
 """Messages as Agent Framework holds them: a list of typed contents; no grouping and no counting.
 
-Contents are plain mappings in the framework's own field names, empty fields left out. What the lab's messages cannot say
-(several results in one message, hosted calls, approvals) is an ``Opaque`` part of provider ``agent_framework`` that holds
-the content as JSON. The result of a failed tool carries the framework's own mark in place of the exception's text.
+Contents are plain mappings in the framework's own field names, empty fields left out. What the lab's messages cannot
+say (several results in one message, hosted calls, approvals) is an ``Opaque`` part of provider ``agent_framework`` that
+holds the content as JSON. The result of a failed tool carries the framework's own mark for the exception's text.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _links(role: str, contents: Sequence[Content]) -> list[tuple[bool, str, str]
         if not call_id:
             continue
         if role == "assistant" and kind in {"function_call", "computer_tool_call"}:
-            links.append((False, cast("str", kind), cast("str", call_id)))
+            links.append((False, kind, cast("str", call_id)))
         elif kind in {"function_result", "computer_tool_result"}:
             call = "function_call" if kind == "function_result" else "computer_tool_call"
             links.append((True, call, cast("str", call_id)))

@@ -12,7 +12,7 @@ Declarations: TypeAlias = "dict[tuple[str, str], list[int]]"
 
 
 class Span(NamedTuple):
-    """Neighbouring messages ``first`` to ``last`` (inclusive) of one group; ``root`` is the span that names the group."""
+    """Neighbouring messages ``first`` to ``last`` (inclusive) of one group; ``root`` is the span that names it."""
 
     kind: Kind
     first: int
@@ -24,7 +24,7 @@ def spans(messages: Sequence[Facets]) -> list[Span]:
     """Group messages from scratch.
 
     An assistant message with a tool call takes in the reasoning right before and after it and then the tool messages
-    that follow, whatever they answer. Results elsewhere join the call they answer when exactly one is open for their id.
+    that follow, whatever they answer. Results elsewhere join the call they answer if exactly one is open for their id.
     """
     found: list[tuple[Kind, int, int]] = []
     at = 0
@@ -82,6 +82,6 @@ def _roots(messages: Sequence[Facets], found: Sequence[tuple[Kind, int, int]]) -
                 continue
             candidates = declared.get((kind, call_id), ())
             if len(candidates) == 1:
-                call, result = root(span_of[candidates.pop()]), root(span_of[position])  # type: ignore[union-attr]
+                call, result = root(span_of[candidates.pop()]), root(span_of[position])
                 roots[max(call, result)] = min(call, result)
     return [root(span) for span in range(len(found))]

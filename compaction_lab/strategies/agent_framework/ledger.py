@@ -7,117 +7,29 @@ taken back to any earlier version of itself, which is what makes it a strategy's
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
-from operator import attrgetter
-from typing import Any, TypeAlias
 
 from compaction_lab.conversation.context import Context, Edit, EditKind, Key, Placed
 from compaction_lab.conversation.log import Log
 from compaction_lab.conversation.messages import Message, Text
-from compaction_lab.conversation.wire import canonical_json
-from compaction_lab.importers.lab import message_from_lab, message_to_lab
-from compaction_lab.strategies.agent_framework.contents import Facets, facets
+from compaction_lab.strategies.agent_framework.contents import facets
+from compaction_lab.strategies.agent_framework.entries import (
+    START,
+    Entry,
+    Group,
+    Label,
+    Rows,
+    between,
+    by_first,
+    by_label,
+    entries_of,
+    label_of,
+    row_of,
+)
 from compaction_lab.strategies.agent_framework.grouping import Kind, spans
 from compaction_lab.strategies.agent_framework.tokens import Tokenizer, count
-
-Rows: TypeAlias = "tuple[Any, ...]"
-"""A head (log messages, failed summaries, turn, anchor) and one row an entry; what a memory is written as."""
-
-Label: TypeAlias = "tuple[int, int | Fraction]"
-"""Place in the list: log message ``i`` has ``(i, 0)``, what was inserted before it ``(i, -1)`` and other negatives."""
-
-START: Label = (-1, 0)
-_by_label = attrgetter("label")
-
-
-def _by_first(group: Group) -> Label:
-    return group.members[0].label
-
-
-
-class Group:
-    """Messages that stay or go together.
-
-    Attributes
-    ----------
-    id, kind
-        The framework's group id, and the kind of its first member.
-    members, included
-        Its messages in list order, and how many of them are not excluded.
-    """
-
-    __slots__ = ("id", "included", "kind", "listed", "members")
-
-    def __init__(self, group_id: str, kind: Kind) -> None:
-        self.id = group_id
-        self.kind = kind
-        self.members: list[Entry] = []
-        self.included = 0
-        self.listed = False
-
-    @property
-    def pinned(self) -> bool:
-        """Whether a member must not be touched (the lab's own rule: the framework knows no pins)."""
-        return any(entry.message.pinned for entry in self.members)
-
-
-class Entry:
-    """One message of the list.
-
-    Attributes
-    ----------
-    key
-        Where it stands in the lab's context.
-    id, group_id, kind, excluded, tokens
-        The framework's notes; ``tokens`` is ``None`` until counted.
-    group
-        The group that ``group_id`` names.
-    pull
-        The earliest declaration that one of its results might answer.
-    """
-
-    __slots__ = ("excluded", "facets", "group", "group_id", "id", "key", "kind", "label", "message", "pull", "tokens")
-
-    def __init__(self, message: Message, label: Label, key: Key, message_id: str = "") -> None:
-        self.message = message
-        self.facets: Facets = facets(message)
-        self.label = label
-        self.key = key
-        self.id = message_id or message.id
-        self.group_id: str | None = None
-        self.kind: Kind = "assistant_text"
-        self.group: Group | None = None
-        self.excluded = False
-        self.tokens: int | None = None
-        self.pull: Entry | None = None
-
-    @property
-    def inserted(self) -> bool:
-        """Whether it is no message of the log."""
-        return self.label[1] != 0
-
-    def become(self, message: Message) -> None:
-        """Hold another message, as yet neither grouped nor counted."""
-        self.message, self.facets = message, facets(message)
-        self.group_id, self.tokens = None, None
-
-
-def _label(key: Key) -> Label:
-    """Return the label of what a context shows at a key: an inserted message comes before the log's next one."""
-    index, rank = key
-    return (index, 0) if rank == 0 else (index + 1, Fraction(-1, rank + 1) - 1)
-
-
-def _between(previous: Entry | None, entry: Entry) -> Label:
-    """Return a label right before ``entry``."""
-    index, offset = entry.label
-    if previous is None or previous.label[0] < index:
-        return (index, offset - 1)
-    return (index, Fraction(previous.label[1] + offset) / 2)
 
 
 @dataclass(slots=True)
@@ -183,8 +95,6 @@ class Ledger:
     _journal: list[tuple[Entry, str, object]] = field(default_factory=list)
     _marks: list[_Mark] = field(default_factory=list)
 
-    # -- entering ------------------------------------------------------------------------------------------------
-
     @classmethod
     def fresh(cls, context: Context, stop: int) -> Ledger:
         """Return a ledger of what is visible before log index ``stop``."""
@@ -196,7 +106,7 @@ class Ledger:
     def enter(self, context: Context, stop: int) -> None:
         """Append what a context shows from where the ledger ends to log index ``stop``, and annotate it."""
         for placed in context.entries((self.stop, 0) if self.stop else None, (stop, 0)):
-            entry = Entry(placed.message, _label(placed.key), placed.key)
+            entry = Entry(placed.message, label_of(placed.key), placed.key)
             if placed.key[1]:
                 self._journal.append((entry, "insert", None))
             self._admit(entry)
@@ -231,9 +141,9 @@ class Ledger:
         for key, message in shown.items():
             entries = self.entries
             position = next((at for at, e in enumerate(entries) if not e.excluded and e.key > key), len(entries))
-            entry = Entry(message, _label(key), key)
+            entry = Entry(message, label_of(key), key)
             if position < len(entries):
-                entry.label = _between(entries[position - 1] if position else None, entries[position])
+                entry.label = between(entries[position - 1] if position else None, entries[position])
             entries.insert(position, entry)
             self._journal.append((entry, "insert", None))
             gap = min(gap, position)
@@ -268,8 +178,6 @@ class Ledger:
         if entry.inserted and not entry.excluded:
             self._standing[entry.key] = entry
 
-    # -- grouping ------------------------------------------------------------------------------------------------
-
     def annotate(self, at: int | None = None) -> None:
         """Group what is not grouped yet, or the list from position ``at`` on, as the framework does incrementally."""
         if at is None:
@@ -300,7 +208,7 @@ class Ledger:
                 earliest = entry.pull.label
         if earliest == label:
             return start
-        start = bisect_left(self.entries, earliest, key=_by_label)
+        start = bisect_left(self.entries, earliest, key=by_label)
         group_id = self.entries[start].group_id
         while group_id is not None and start and self.entries[start - 1].group_id == group_id:
             start -= 1
@@ -386,8 +294,7 @@ class Ledger:
             self._first_user = None
 
     def _join_group(self, entry: Entry) -> None:
-        group_id = entry.group_id
-        assert group_id is not None
+        group_id = entry.group_id or ""
         group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = Group(group_id, entry.kind)
@@ -418,8 +325,6 @@ class Ledger:
         self._first_user = next((group for group in seen.values() if group.kind == "user"), None)
         self._dead, self._unlisted = 0, False
         self._purge(0)
-
-    # -- asking --------------------------------------------------------------------------------------------------
 
     def oldest(self, *, tools: bool = False) -> Iterator[Group]:
         """Yield the included groups, oldest first; or those of tool calls."""
@@ -457,8 +362,6 @@ class Ledger:
         self._live_tools = [group for group in self._live_tools if group.listed]
         self._dead = 0
 
-    # -- counting ------------------------------------------------------------------------------------------------
-
     def count(self, tokenizer: Tokenizer) -> None:
         """Count from the first uncounted message on; the framework counts those after it again, by whatever rule."""
         if not self._uncounted:
@@ -466,7 +369,7 @@ class Ledger:
         again = self._uncounted
         if self._rule is not None and (self._mixed_rules or tokenizer is not self._rule):
             first = min(entry.label for entry in self._uncounted)
-            again = self.entries[bisect_left(self.entries, first, key=_by_label) :]
+            again = self.entries[bisect_left(self.entries, first, key=by_label) :]
             self._mixed_rules = True
         self._rule = tokenizer
         for entry in again:
@@ -477,8 +380,6 @@ class Ledger:
                 self.tokens += tokens - (entry.tokens or 0)
             entry.tokens = tokens
         self._uncounted = []
-
-    # -- changing ------------------------------------------------------------------------------------------------
 
     def exclude(self, group: Group) -> bool:
         """Hide a whole group from the model; return whether anything changed."""
@@ -520,7 +421,7 @@ class Ledger:
         group.members.append(summary)
         group.included, group.listed = 1, True
         self.talk += 1
-        self._live.insert(bisect_left(self._live, summary.label, key=_by_first), group)
+        self._live.insert(bisect_left(self._live, summary.label, key=by_first), group)
         self._annotated = len(self.entries)
 
     def _hide(self, group: Group) -> list[Key]:
@@ -589,16 +490,14 @@ class Ledger:
         return key
 
     def _position(self, entry: Entry) -> int:
-        return bisect_left(self.entries, entry.label, key=_by_label)
+        return bisect_left(self.entries, entry.label, key=by_label)
 
     def _insert(self, entry: Entry, before: Entry) -> int:
         position = self._position(before)
-        entry.label = _between(self.entries[position - 1] if position else None, before)
+        entry.label = between(self.entries[position - 1] if position else None, before)
         self.entries.insert(position, entry)
         self._journal.append((entry, "insert", None))
         return position
-
-    # -- versions ------------------------------------------------------------------------------------------------
 
     @property
     def pristine(self) -> bool:
@@ -651,7 +550,11 @@ class Ledger:
 
     def rollback(self, version: int) -> None:
         """Take the ledger back to what it was at ``version``; nothing happens when it is there already."""
-        if version == self.version and len(self._journal) == self._marks[-1].journal and self.stop == self._marks[-1].stop:
+        if (
+            version == self.version
+            and len(self._journal) == self._marks[-1].journal
+            and self.stop == self._marks[-1].stop
+        ):
             return
         del self._marks[version + 1 :]
         mark = self._marks[version]
@@ -688,40 +591,19 @@ class Ledger:
                 self._join_group(entry)
         self._unlisted = False
 
-    # -- as JSON -------------------------------------------------------------------------------------------------
-
     def to_rows(self) -> Rows:
         """Return the list and its notes as plain tuples."""
-        anchor = bisect_left(self.entries, self._anchor, key=_by_label)
-        head = (self.stop, self.failures, self.turn, anchor)
-        return (head, *(_row(entry) for entry in self.entries))
+        anchor = bisect_left(self.entries, self._anchor, key=by_label)
+        return ((self.stop, self.failures, self.turn, anchor), *map(row_of, self.entries))
 
     @classmethod
     def of_rows(cls, rows: Rows, log: Log) -> Ledger:
         """Return the ledger that :meth:`to_rows` described."""
         ledger = cls()
         (stop, ledger.failures, ledger.turn, anchor), *entries = rows
-        label = START
-        for index, rank, before, message_id, group_id, kind, excluded, tokens, written in entries:
-            if written:
-                follows = label[0] == before and label[1] != 0
-                label = (before, label[1] + 1 if follows else -len(entries) - 1)
-                message = message_from_lab(json.loads(written))
-            else:
-                label = (before, 0)
-                message = log.messages[before]
-            entry = Entry(message, label, (index, rank), message_id)
-            entry.group_id, entry.kind, entry.excluded, entry.tokens = group_id, kind, excluded, tokens
-            ledger.entries.append(entry)
-        ledger.stop, ledger._annotated = stop, len(ledger.entries)
+        ledger.entries = list(entries_of(entries, log))
+        ledger.stop, ledger._annotated, ledger._tangled = stop, len(ledger.entries), (stop, 0)
         ledger._anchor = ledger.entries[anchor].label if anchor < len(ledger.entries) else (stop, 0)
-        ledger._tangled = (stop, 0)
         ledger._reindex()
         ledger._mark()
         return ledger
-
-
-def _row(entry: Entry) -> tuple[object, ...]:
-    written = canonical_json(message_to_lab(entry.message)) if entry.inserted else ""
-    notes = (entry.id, entry.group_id, entry.kind, entry.excluded, entry.tokens)
-    return (*entry.key, entry.label[0], *notes, written)

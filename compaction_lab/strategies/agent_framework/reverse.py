@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from inspect import isawaitable
-from typing import Any, cast
+from typing import cast
 
 from compaction_lab.arm import ArmRun, Slot
 from compaction_lab.conversation.context import Context, Key
@@ -15,7 +15,7 @@ from compaction_lab.conversation.messages import JSON, Message
 from compaction_lab.conversation.wire import to_openai
 from compaction_lab.errors import SummarizerMissing
 from compaction_lab.models.base import ModelReply, ModelRequest
-from compaction_lab.strategies.agent_framework.convert import from_framework, to_framework
+from compaction_lab.strategies.agent_framework.convert import Theirs, from_framework, to_framework
 from compaction_lab.strategies.registry import PlacedStrategy
 
 Summarizer = Callable[[list[dict[str, JSON]]], "str | Awaitable[str]"]
@@ -29,7 +29,7 @@ class FrameworkStrategy:
     summarizer: object = None
     tokenizer_name: str = "o200k_base"
 
-    async def __call__(self, messages: list[Any]) -> bool:
+    async def __call__(self, messages: list[Theirs]) -> bool:
         """Let the strategy act once on what is not excluded; exclude what it hides and insert what it makes."""
         shown = [message for message in messages if not message.additional_properties.get("_excluded", False)]
         log = Log([from_framework(message) for message in shown])
@@ -53,10 +53,10 @@ class FrameworkStrategy:
             import agent_framework as af
 
             sent = [to_framework(message, af) for message in request.messages]
-            response = await cast("Any", self.summarizer).get_response(sent, stream=False)
+            response = await cast("Theirs", self.summarizer).get_response(sent, stream=False)
             return ModelReply(response.text or "")
         text = cast("Summarizer", self.summarizer)([to_openai(message) for message in request.messages])
-        return ModelReply(await text if isawaitable(text) else cast("str", text))
+        return ModelReply(await text if isawaitable(text) else text)
 
 
 def to_agent_framework(
@@ -83,7 +83,7 @@ def to_agent_framework(
     return FrameworkStrategy(strategy, summarizer, tokenizer)
 
 
-def _rewritten(messages: list[Any], shown: Sequence[Any], log: Log, context: Context) -> bool:
+def _rewritten(messages: list[Theirs], shown: Sequence[Theirs], log: Log, context: Context) -> bool:
     """Bring the framework's list in line with a context."""
     stands: dict[Key, Message] = dict(zip(context.keys, context.messages, strict=True))
     kept = {index for index, message in enumerate(log.messages) if stands.get((index, 0)) is message}
@@ -96,7 +96,7 @@ def _rewritten(messages: list[Any], shown: Sequence[Any], log: Log, context: Con
         import agent_framework as af
 
         before = {id(original): index for index, original in enumerate(shown)}
-        out: list[Any] = []
+        out: list[Theirs] = []
         waiting = sorted(new.items(), reverse=True)
         for original in messages:
             at = before.get(id(original))
@@ -108,7 +108,7 @@ def _rewritten(messages: list[Any], shown: Sequence[Any], log: Log, context: Con
     return bool(new) or len(kept) < len(shown)
 
 
-def _inserted(message: Message, af: Any) -> Any:
+def _inserted(message: Message, af: Theirs) -> Theirs:
     made = to_framework(message, af)
     made.message_id = None
     return made

@@ -10,7 +10,8 @@ from compaction_lab.models.base import ModelRequest
 from compaction_lab.strategies.agent_framework.acting import Acting, Acts
 from compaction_lab.strategies.agent_framework.checks import refuse
 from compaction_lab.strategies.agent_framework.contents import Content, Facets
-from compaction_lab.strategies.agent_framework.ledger import Entry, Group, Ledger
+from compaction_lab.strategies.agent_framework.entries import Entry, Group
+from compaction_lab.strategies.agent_framework.ledger import Ledger
 from compaction_lab.strategies.agent_framework.tokens import CHARACTERS, Tokenizer, resolve
 from compaction_lab.strategies.agent_framework.tool_calls import plain
 from compaction_lab.strategies.base import Situation
@@ -18,9 +19,9 @@ from compaction_lab.strategies.registry import register
 
 PROMPT = (
     "Summarise the whole conversation below in five sentences or fewer. Speak for the user's side and the assistant's, "
-    "keep what is needed to go on with it, carry over everything that an earlier summary in it says, and put the points "
-    "that matter most first. Do not judge, correct or interpret, do not point out mistakes, and add nothing that is not "
-    "in the conversation."
+    "keep what is needed to go on with it, carry over everything that an earlier summary in it says, and put the "
+    "points that matter most first. Do not judge, correct or interpret, do not point out mistakes, and add nothing "
+    "that is not in the conversation."
 )
 MANY_FAILURES = 3
 

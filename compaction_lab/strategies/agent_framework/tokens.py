@@ -1,7 +1,8 @@
 """The counting rule ``agent_framework_json``: a message weighs what its JSON weighs, id and envelope included.
 
-As agent-framework-core 1.23.0 counts (basis 2): the JSON text of contents, message id and role goes through a tokenizer;
-inline media count as base64, opaque reasoning does not count, instructions and tool definitions are not part of it.
+As agent-framework-core 1.23.0 counts (basis 2): the JSON text of contents, message id and role goes through a
+tokenizer; inline media count as base64, opaque reasoning does not count, instructions and tool definitions are not part
+of it.
 """
 
 from __future__ import annotations
@@ -80,8 +81,8 @@ def resolve(tokenizer: object) -> Tokenizer | None:
     if isinstance(tokenizer, Tokenizer):
         return tokenizer
     msg = (
-        f"tokenizer={tokenizer!r}; expected null, characters, an encoding such as o200k_base, or an object with a method "
-        "count_tokens(text)"
+        f"tokenizer={tokenizer!r}; expected null, characters, an encoding such as o200k_base, or an object with "
+        "a method count_tokens(text)"
     )
     raise ConfigurationError(msg)
 

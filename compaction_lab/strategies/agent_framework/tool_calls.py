@@ -10,7 +10,8 @@ from itertools import islice
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.strategies.agent_framework.acting import Acts
 from compaction_lab.strategies.agent_framework.checks import refuse
-from compaction_lab.strategies.agent_framework.ledger import Entry, Group, Ledger
+from compaction_lab.strategies.agent_framework.entries import Entry, Group
+from compaction_lab.strategies.agent_framework.ledger import Ledger
 from compaction_lab.strategies.base import Situation
 from compaction_lab.strategies.registry import register
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from compaction_lab.strategies.agent_framework.acting import Acts
 from compaction_lab.strategies.agent_framework.checks import refuse
-from compaction_lab.strategies.agent_framework.ledger import Group, Ledger
+from compaction_lab.strategies.agent_framework.entries import Group
+from compaction_lab.strategies.agent_framework.ledger import Ledger
 from compaction_lab.strategies.agent_framework.tokens import Tokenizer, resolve
 from compaction_lab.strategies.base import Situation
 from compaction_lab.strategies.registry import register

@@ -1,8 +1,8 @@
-"""The shorthand of the vector files: ``S:`` system, ``U:`` user, ``D:`` developer, ``A:`` assistant text, ``R`` reasoning.
+"""The shorthand of the vector files: ``S:`` system, ``U:`` user, ``D:`` developer, ``A:`` assistant, ``R`` reasoning.
 
-``C:id/name,id`` is an assistant message with calls (``RC:`` with reasoning before them), ``T:id=text,id`` a tool message
-with results (``ok`` by default), ``CT:id=text`` a call with its result in one message, ``M:id=text`` the same of an MCP
-server. ``~`` is a space, ``«text»`` an inserted assistant message.
+``C:id/name,id`` is an assistant message with calls (``RC:`` with reasoning before them), ``T:id=text,id`` a tool
+message with results (``ok`` by default), ``CT:id=text`` a call with its result in one message, ``M:id=text`` the same
+of an MCP server. ``~`` is a space, ``«text»`` an inserted assistant message.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def strategy(text: str) -> Strategy:
         case "TB":
             return TokenBudgetComposed(numbers["b"], Q, children, given.get("early") != "F")
         case "CW":
-            return ContextWindow(numbers["win"], numbers["out"], Q, 0.5, 0.8, numbers["keep"] if "keep" in numbers else 4, first)
+            return ContextWindow(numbers["win"], numbers["out"], Q, 0.5, 0.8, numbers.get("keep", 4), first)
     raise AssertionError(text)
 
 

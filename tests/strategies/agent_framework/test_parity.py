@@ -1,4 +1,4 @@
-"""Random conversations, compacted again and again as they grow: the same survivors, order and texts as the package's."""
+"""Random conversations, compacted again and again as they grow: the package's survivors, order and texts."""
 
 from __future__ import annotations
 

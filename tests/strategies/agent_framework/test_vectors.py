@@ -21,7 +21,9 @@ def test_grouping(case: str, text: str, groups: str) -> None:
     assert found == groups.replace("*", "").split(), case
 
 
-@pytest.mark.parametrize(("case", "text", "hidden", "strategy", "survivors", "changed"), vectors("strategy_vectors.txt"))
+@pytest.mark.parametrize(
+    ("case", "text", "hidden", "strategy", "survivors", "changed"), vectors("strategy_vectors.txt")
+)
 def test_strategies(case: str, text: str, hidden: str, strategy: str, survivors: str, changed: str) -> None:
     excluded = [int(index) for index in hidden.split(",") if index]
     found, verdict = acted(strategy, conversation(text), excluded)

@@ -40,7 +40,7 @@ _CODE = re.compile(r"[A-Z]{3,}")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _KEY = re.compile(r"\s*:")
 _ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)")
-_NUMBER_LEAF = re.compile(r"-?\d+(?:\.\d+)?")
+_NUMBER_LEAF = re.compile(r"\d+(?:\.\d+)?")
 _PIECE = re.compile(r"\\u[0-9a-fA-F]{4}|\\.|[^\\]", re.DOTALL)
 
 
@@ -157,7 +157,7 @@ def _in_arguments(call: ToolCall, at: int) -> Iterator[Mention]:
 def _number_leaves(raw: str, start: int, stop: int, at: int) -> Iterator[Mention]:
     for number in _NUMBER_LEAF.finditer(raw, start, stop):
         if _says_much(number[0]):
-            yield Mention("number", number[0].lstrip("-"), at + number.start(), at + number.end())
+            yield Mention("number", number[0], at + number.start(), at + number.end())
 
 
 def _leaf(literal: re.Match[str], at: int) -> Iterator[Mention]:

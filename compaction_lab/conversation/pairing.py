@@ -92,6 +92,10 @@ class Pairing:
         (self.orphans if answered is None else self.duplicates).append(index)
         return answered
 
+    def is_open(self, call_id: str) -> bool:
+        """Whether a call with this id has no result so far."""
+        return call_id in self._open
+
     @property
     def unanswered(self) -> tuple[CallPlace, ...]:
         """Calls without a result so far, in order."""

@@ -68,7 +68,7 @@ def _transcript(lines: Sequence[Line], record: Record, *, is_side: bool) -> Iter
     warnings: Counter[str] = Counter()
     messages: list[Message] = []
     compactions: list[RecordedCompaction] = []
-    places: dict[tuple[str, str], int] = {}
+    places: dict[str, dict[str, int]] = {}
     kept = kept_lines(lines, warnings)
     for line in kept:
         if line.is_boundary:
@@ -107,7 +107,7 @@ def _transcript(lines: Sequence[Line], record: Record, *, is_side: bool) -> Iter
 def _respond(
     line: Line,
     messages: list[Message],
-    places: dict[tuple[str, str], int],
+    places: dict[str, dict[str, int]],
     warnings: Counter[str],
     *,
     keep_media: bool,
@@ -117,23 +117,22 @@ def _respond(
         warnings["synthetic_message"] += 1  # written by the program, never seen by the model
         return
     spoken = _messages(line, keep_media)
-    response_id = line.response
-    request: str | None = line.text("requestId")
-    keys = [(response_id, request)] if request else [key for key in places if key[0] == response_id]
-    at = next((places[key] for key in [*keys, (response_id, "")] if key in places and response_id), None)
+    request = line.text("requestId")
+    by_request = places.setdefault(line.response, {}) if line.response else {}
+    at = by_request.get(request, by_request.get("") if request else next(iter(by_request.values()), None))
     if at is None:
         at = len(messages)
         stamp = epoch_seconds(line.value.get("timestamp"))
-        messages.append(replace(spoken[-1], timestamp_s=stamp, model=_text(line, "model"), response_id=line.response))
+        model = line.message.get("model")
+        named = model if isinstance(model, str) else ""
+        messages.append(replace(spoken[-1], timestamp_s=stamp, model=named, response_id=line.response))
     else:
         known = {call.id for call in messages[at].calls}
         more = tuple(call for call in spoken[-1].calls if call.id not in known)
         said = messages[at]
         messages[at] = replace(said, parts=(*said.parts, *spoken[-1].parts), calls=(*said.calls, *more))
-        if not request:
-            request = None  # one line without its request must not join those of another
-    if request is not None:
-        places[response_id, request] = at
+    if request or not by_request:  # a line without its request must not join those of another
+        by_request[request] = at
     counted: Counter[str] = Counter()
     cost = line.value.get("costUSD")
     messages[at] = with_usage(messages[at], line.message.get("usage"), "anthropic", counted)
@@ -144,11 +143,6 @@ def _respond(
 
 def _messages(line: Line, keep_media: bool) -> list[Message]:  # noqa: FBT001
     return messages_from_anthropic(dict(line.message), line.place.at("message"), keep_media=keep_media)
-
-
-def _text(line: Line, key: str) -> str:
-    value = line.message.get(key)
-    return value if isinstance(value, str) else ""
 
 
 def _compaction(line: Line, position: int) -> RecordedCompaction:

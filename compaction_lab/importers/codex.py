@@ -133,7 +133,7 @@ class _Session:
         self._total = total
         self.settle()
         messages = self.reader.messages
-        at = max((i for i, message in enumerate(messages) if message.role == "assistant"), default=-1)
+        at = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), -1)
         if at < 0 or messages[at].usage is not None:
             self.warnings["usage_without_message"] += 1
             return

@@ -48,7 +48,7 @@ class Exchange:
 
 @dataclass(slots=True)
 class Conversation:
-    """Messages of the calls folded so far."""
+    """Messages of the calls folded so far; ``mark`` is a number that equal conversations share."""
 
     name: str
     messages: list[Message] = field(default_factory=list)
@@ -57,12 +57,17 @@ class Conversation:
     compactions: list[RecordedCompaction] = field(default_factory=list)
     warnings: Counter[str] = field(default_factory=Counter)
     responses: set[str] = field(default_factory=set)
+    pairing: Pairing = field(default_factory=Pairing)
+    mark: int = 0
 
     def add(self, messages: Iterable[Message]) -> None:
         """Append messages."""
         for message in messages:
+            key = _key(message)
             self.messages.append(message)
-            self.keys.append(_key(message))
+            self.keys.append(key)
+            self.pairing.append(message)
+            self.mark = hash((self.mark, key))
 
 
 def fold(exchanges: Iterable[Exchange]) -> list[Conversation]:
@@ -93,7 +98,7 @@ def fold(exchanges: Iterable[Exchange]) -> list[Conversation]:
         found.add(exchange.received)
         found.tools = tuple(exchange.tools) or found.tools
         found.responses.add(exchange.id)
-        ends.setdefault(_chain(found.keys)[-1], []).append(found)
+        ends.setdefault(found.mark, []).append(found)
     return conversations
 
 
@@ -116,7 +121,7 @@ def _continued(exchange: Exchange, keys: list[Key], conversations: list[Conversa
             if exchange.continues not in conversation.responses:
                 continue
         elif news and news[0].role == "tool":
-            if not (same or not exchange.conversation) or news[0].call_id not in _open_ids(conversation):
+            if not (same or not exchange.conversation) or not conversation.pairing.is_open(news[0].call_id):
                 continue
         elif same and conversation.keys[-1] in keys:
             _compact(conversation, exchange.sent, keys)
@@ -127,11 +132,6 @@ def _continued(exchange: Exchange, keys: list[Key], conversations: list[Conversa
         conversation.add(news)
         return conversation
     return None
-
-
-def _open_ids(conversation: Conversation) -> set[str]:
-    open_calls = Pairing(conversation.messages).unanswered
-    return {conversation.messages[place.message].calls[place.position].id for place in open_calls}
 
 
 def _compact(conversation: Conversation, sent: Sequence[Message], keys: list[Key]) -> None:

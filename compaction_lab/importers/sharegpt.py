@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 from compaction_lab.conversation.json_values import describe
@@ -60,6 +61,7 @@ def read(record: Record) -> Iterator[Transcript]:
     warnings: Counter[str] = Counter()
     messages = [Message("system", (Text(fields.text("system")),))] if fields.text("system") else []
     waiting: list[str] = []
+    numbers = count(1)
     for at, item in enumerate(fields.items("conversations")):
         turn = Fields.of(item, record.at(f"conversations[{at}]"))
         speaker = turn.text("from") or turn.text("role")
@@ -70,7 +72,7 @@ def read(record: Record) -> Iterator[Transcript]:
                 f"{turn.where}, from: found {describe(speaker)}, expected one of {', '.join(_ROLES)}; rename the tag."
             )
         if speaker == "function_call":
-            calls = _calls(text, sum(len(message.calls) for message in messages), warnings)
+            calls = _calls(text, numbers, warnings)
             waiting.extend(call.id for call in calls)
             messages.append(Message("assistant", (), calls))
         elif role == "tool":
@@ -90,11 +92,11 @@ def read(record: Record) -> Iterator[Transcript]:
     )
 
 
-def _calls(text: str, first: int, warnings: Counter[str]) -> tuple[ToolCall, ...]:
+def _calls(text: str, numbers: Iterator[int], warnings: Counter[str]) -> tuple[ToolCall, ...]:
     value: JSON = parsed(text)
     items = value if isinstance(value, list) else [value]
     calls = []
-    for number, item in enumerate(items, start=first + 1):
+    for item, number in zip(items, numbers, strict=False):
         name = item.get("name") if isinstance(item, dict) else None
         if isinstance(item, dict) and isinstance(name, str):
             given = item.get("arguments", item.get("parameters"))

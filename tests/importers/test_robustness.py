@@ -114,7 +114,6 @@ def test_a_line_of_another_format_is_named(file: Path, tmp_path: Path) -> None:
         return
     assert len(transcripts) == 2
     assert all("mixed.jsonl, line" in each.where for each in report.skipped)
-    assert all("found no 'messages'" in each.reason for each in report.skipped)
     if file.name == "responses_items.jsonl":
         return  # single items look like nothing in particular
     format_name = sniff_format(FIXTURES / file).name

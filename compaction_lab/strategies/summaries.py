@@ -13,7 +13,6 @@ from typing import Literal, TypeAlias
 
 from compaction_lab.conversation.context import Context, Edit, Key, Placed
 from compaction_lab.conversation.messages import JSON, Message, Text, ToolDefinition, system, user
-from compaction_lab.errors import StrategyError
 from compaction_lab.models.base import ModelReply, ModelRequest
 from compaction_lab.strategies.base import Compaction, Replies, Requests, Situation, Steps, Strategy, Trigger, steps
 from compaction_lab.strategies.reading import Reading, Transcript
@@ -168,13 +167,19 @@ def continuing(act: Strategy, situation: Situation) -> Steps:
     return replace(done, base=base)
 
 
+@dataclass(frozen=True, slots=True)
+class _WhenDue:
+    trigger: Trigger
+    strategy: Strategy
+
+    def __call__(self, situation: Situation) -> Compaction | Steps:
+        return self.strategy(situation) if self.trigger(situation) else Compaction()
+
+
 def when_due(trigger: Trigger, strategy: Strategy, situation: Situation) -> Steps:
     """Let a strategy act when its trigger, shown what was made of the history so far, says so."""
 
-    def act(now: Situation) -> Compaction | Steps:
-        return strategy(now) if trigger(now) else Compaction()
-
-    return continuing(act, situation)
+    return continuing(_WhenDue(trigger, strategy), situation)
 
 
 def refusal(reply: ModelReply) -> str:
@@ -289,8 +294,8 @@ def free_keys(context: Context, gone: tuple[Key, ...], before: Key | None, count
         # No rank is free behind the nearest message: the new ones stand at the places of those that go.
         keys = sorted(key for key in gone if previous < key < limit)[-count:]
         if len(keys) < count:
-            msg = f"no room for {count} messages before {limit}: nothing that goes stands there"
-            raise StrategyError(msg)
+            # Nor do enough go: they stand behind the message that they should have preceded.
+            return free_keys(context, gone, behind(context, limit), count)
     return keys
 
 

@@ -236,13 +236,19 @@ class Summarize:
 
     def _old(self, situation: Situation, cut: int) -> list[Placed]:
         """Return what lies before the kept part and may go, the head and what stays left aside."""
-        entries = list(situation.context.entries(None, (cut, 0)))
+        context = situation.context
+        entries = list(context.entries(None, (cut, 0)))
         head = _leading(entries) + self.keep_first
-        spared = _users(situation.context, self.stays)
+        groups = context.log.groups
+        # What belongs to a kept message stays with it.
+        kept = {groups[entry.key[0]] for entry in entries[:head] if not entry.key[1]}
+        spared = _users(context, self.stays)
         return [
             entry
             for entry in entries[head:]
-            if situation.removable(entry.key, entry.message, cut) and entry.key not in spared
+            if situation.removable(entry.key, entry.message, cut)
+            and entry.key not in spared
+            and (entry.key[1] or groups[entry.key[0]] not in kept)
         ]
 
     def _verbatim(self, situation: Situation, old: list[Placed]) -> tuple[set[Key], tuple[Edit, ...]]:

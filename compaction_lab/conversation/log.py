@@ -136,6 +136,11 @@ class Log:
         """Return where the call stands that the tool message ``result`` answers; ``None`` for an orphan."""
         return self._pairing.answers[result]
 
+    @property
+    def reuses_ids(self) -> bool:
+        """Whether a call has an id that an earlier call had."""
+        return self._pairing.reused_ids > 0
+
     def is_pinned(self, first: int) -> bool:
         """Whether a message of the group that starts at ``first`` is pinned."""
         return first in self._pinned_groups

@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from compaction_lab.conversation.context import Context, Key, Placed
 from compaction_lab.conversation.messages import Message, Reasoning, Text
 from compaction_lab.errors import ConfigurationError
-from compaction_lab.strategies.base import Compaction, Situation
+from compaction_lab.strategies.base import Compaction, Situation, start
 from compaction_lab.strategies.mechanisms.recency import end_of, recent_edge
-from compaction_lab.strategies.mechanisms.rewriting import Draft
+from compaction_lab.strategies.mechanisms.rewriting import START, Draft
 from compaction_lab.strategies.mechanisms.tool_results import tool_of
+from compaction_lab.strategies.memory import remembered
 from compaction_lab.strategies.registry import register
 
 _LAST = re.compile(r"before-last-(\d+)-messages")
+
+
+@remembered
+class Pruned(NamedTuple):
+    """Memory of pruning: how far reasoning and calls were taken out, where the list ended, and what had to wait."""
+
+    thoughts: Key
+    edge: Key
+    end: Key
+    waiting: tuple[Key, ...] = ()
 
 
 @register("ai/prune_messages", semantics=1)
@@ -23,7 +34,7 @@ _LAST = re.compile(r"before-last-(\d+)-messages")
 class PruneMessages:
     """Take out reasoning, tool calls with their results, and what is then empty (npm ``ai`` 6.0.326).
 
-    Answers from the history at every occasion. Messages are counted as the SDK has them: a batch of results is one.
+    Messages are counted as the SDK has them: a batch of results is one.
 
     Parameters
     ----------
@@ -63,39 +74,56 @@ class PruneMessages:
         return int(found.group(1))
 
     def __call__(self, situation: Situation) -> Compaction:
-        """Prune."""
-        context = situation.context
+        """Prune: what is newly old, and what was old but still mentioned among the newest messages."""
+        shown = situation.context
+        thoughts = end_of(shown) if self.reasoning == "all" else recent_edge(shown, "content", 1)
+        edge = recent_edge(shown, "content", self._kept_messages() or 0)
+        context, base, continues = start(situation)
+        old = situation.memory if continues and isinstance(situation.memory, Pruned) else Pruned(START, START, START)
+        if thoughts < old.thoughts or edge < old.edge or shown.log.reuses_ids or _grows(shown, old.end):
+            context, base, old = shown, "history", Pruned(START, START, START)
         draft = Draft(context, situation.counter)
         if self.reasoning != "none":
-            edge = end_of(context) if self.reasoning == "all" else recent_edge(context, "content", 1)
-            for entry in context.entries(None, edge):
+            for entry in context.entries(old.thoughts, thoughts):
                 _strip_reasoning(draft, entry)
+        waiting: tuple[Key, ...] = ()
         if self.tool_calls != "none":
-            self._prune_calls(draft, context)
+            kept = {name for entry in shown.entries(edge) for name in _mentioned(entry.message)}
+            again = [Placed(key, message) for key in old.waiting if (message := context.get(key)) is not None]
+            again.extend(context.entries(old.edge, edge))
+            waiting = tuple(entry.key for entry in again if self._prune_calls(draft, entry, kept))
         if self.empty_messages == "remove":
-            for entry in context.entries():
-                standing = draft.get(entry.key)
+            for key in (*(edit.keys[0] for edit in draft.edits), *(e.key for e in context.entries(old.end))):
+                standing = draft.get(key)
                 if standing is not None and not standing.pinned and _is_empty(standing):
-                    draft.drop(entry.key)
-        return Compaction(draft.edits, None, reason="pruned" if draft.edits else "")
+                    draft.drop(key)
+        memory = Pruned(thoughts, edge, end_of(shown), waiting)
+        return Compaction(draft.edits, memory, base, "pruned" if draft.edits else "")
 
-    def _prune_calls(self, draft: Draft, context: Context) -> None:
-        edge = recent_edge(context, "content", self._kept_messages() or 0)
-        kept = {message_id for entry in context.entries(edge) for message_id in _mentioned(entry.message)}
-        for entry in context.entries(None, edge):
-            message = draft.get(entry.key)
-            if message is None or message.pinned:
-                continue
-            if message.role == "tool":
-                if message.call_id not in kept and self._is_meant(tool_of(context.log, entry)):
-                    draft.drop(entry.key)
-            elif message.role == "assistant" and message.calls:
-                calls = tuple(call for call in message.calls if call.id in kept or not self._is_meant(call.name))
-                if calls != message.calls:
-                    draft.put("collapsed", entry.key, _without_bound_reasoning(replace(message, calls=calls)))
+    def _prune_calls(self, draft: Draft, entry: Placed, kept: set[str]) -> bool:
+        """Take out what no kept message mentions; say whether something had to stay for being mentioned."""
+        message = draft.get(entry.key)
+        if message is None or message.pinned:
+            return False
+        if message.role == "tool":
+            if not self._is_meant(tool_of(draft.context.log, entry)):
+                return False
+            if message.call_id not in kept:
+                draft.drop(entry.key)
+            return message.call_id in kept
+        calls = tuple(call for call in message.calls if call.id in kept or not self._is_meant(call.name))
+        if calls != message.calls:
+            draft.put("collapsed", entry.key, _without_bound_reasoning(replace(message, calls=calls)))
+        return any(self._is_meant(call.name) for call in calls)
 
     def _is_meant(self, tool: str) -> bool:
         return not self.tools or tool in self.tools
+
+
+def _grows(context: Context, end: Key) -> bool:
+    """Whether results have come to the batch that ended the list: the newest message then mentions more than before."""
+    newly = next(context.entries(end), None)
+    return newly is not None and newly.message.role == "tool"
 
 
 def _mentioned(message: Message) -> set[str]:

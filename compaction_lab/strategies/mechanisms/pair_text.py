@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from compaction_lab.conversation.context import Key, Placed
 from compaction_lab.conversation.messages import Message, Text, ToolCall
-from compaction_lab.strategies.base import Compaction, Situation
+from compaction_lab.strategies.base import Compaction, Situation, start
 from compaction_lab.strategies.mechanisms.recency import RecentUnit, recent_edge
-from compaction_lab.strategies.mechanisms.rewriting import Draft, rewrite_before
+from compaction_lab.strategies.mechanisms.rewriting import START, Draft
 from compaction_lab.strategies.mechanisms.tool_results import arguments_of
+from compaction_lab.strategies.memory import remembered
 from compaction_lab.strategies.registry import at_least, register
 
 ARGUMENTS_SHOWN = 2
 ARGUMENT_CHARACTERS = 40
+
+
+@remembered
+class Undecided(NamedTuple):
+    """Memory of a search for calls: how far it has come, and the messages behind whose results are not all old."""
+
+    edge: Key
+    waiting: tuple[Key, ...] = ()
 
 
 @register("collapse_calls", semantics=1)
@@ -21,7 +31,8 @@ ARGUMENT_CHARACTERS = 40
 class CollapseCalls:
     """Replace older tool calls and their results by a line of text each in the assistant's message (mechanism M11).
 
-    A message is collapsed when the results of all its calls are old and none of them is pinned or still open.
+    A message is collapsed when the results of all its calls are old and none is pinned. Calls of one answer that were
+    recorded as several messages stay as they are.
 
     Parameters
     ----------
@@ -58,37 +69,56 @@ class CollapseCalls:
         edge = recent_edge(situation.context, self.unit, self.keep_last)
         if self.spare_unread:
             edge = min(edge, (situation.unread_from, 0))
+        context, base, continues = start(situation)
+        old = situation.memory if continues and isinstance(situation.memory, Undecided) else Undecided(START)
+        if edge < old.edge:
+            context, base, old = situation.context, "history", Undecided(START)
+        draft = Draft(context, situation.counter)
+        waiting = [Placed(key, message) for key in old.waiting if (message := context.get(key)) is not None]
+        waiting.extend(context.entries(old.edge, edge))
+        undecided = tuple(entry.key for entry in waiting if not self._decide(draft, entry, edge))
+        reason = f"calls older than the last {self.keep_last} {self.unit}s" if draft.edits else ""
+        return Compaction(draft.edits, Undecided(edge, undecided), base, reason)
 
-        def rule(draft: Draft, entry: Placed) -> bool:
-            return self._collapse(draft, entry, edge)
-
-        # A call is decided only with all of its results, which may come late: every occasion is answered afresh.
-        reason = f"calls older than the last {self.keep_last} {self.unit}s"
-        return rewrite_before(replace(situation, last=None), edge, rule, reason=reason)
-
-    def _collapse(self, draft: Draft, entry: Placed, edge: Key) -> bool:
-        message = entry.message
-        index, rank = entry.key
-        log = draft.context.log
-        if not message.calls or rank or any(call.name in self.exclude_tools for call in message.calls):
-            return False
+    def _decide(self, draft: Draft, entry: Placed, edge: Key) -> bool:
+        """Collapse a message that can be, and say whether its fate is settled: its results may still be to come."""
+        message, (index, rank) = entry.message, entry.key
+        if message.pinned or rank:
+            return True
+        if message.role == "tool":
+            self._drop_repeated(draft, entry.key)
+            return True
+        if not message.calls or any(call.name in self.exclude_tools for call in message.calls):
+            return True
         results = results_of(draft, index)
-        answers = [(member, 0) for member in log.members(log.groups[index], draft.context.stop)]
-        answers = [key for key in answers if _answers(draft, key, index)]
-        if len(results) < len(message.calls) or any(key >= edge for key in answers):
+        if len(results) < len(message.calls) or any(result.key >= edge for result in results):
             return False
-        if log.is_pinned(log.groups[index]):
-            return False
+        log = draft.context.log
+        members = log.members(log.groups[index], draft.context.stop)
+        in_pieces = sum(bool(log.messages[member].calls) for member in members) > 1
+        if in_pieces or any(result.message.pinned for result in results):
+            return True
         lines = [Text(self._line(call, result)) for call, result in zip(message.calls, results, strict=True)]
         parts = (*message.parts, *lines) if self.keep_text else tuple(lines)
         collapsed = replace(message, parts=parts, calls=())
         count = draft.counter.message
         if count(collapsed) >= count(message) + sum(count(result.message) for result in results):
             return True
-        for key in answers:
-            draft.drop(key)
         draft.put("collapsed", entry.key, collapsed)
+        for member in members:
+            if (member, 0) < edge:
+                self._drop_repeated(draft, (member, 0))
         return True
+
+    def _drop_repeated(self, draft: Draft, key: Key) -> None:
+        """Drop a result whose call has been collapsed."""
+        place = draft.context.log.call_of(key[0])
+        result = draft.get(key)
+        if place is None or result is None or result.pinned:
+            return
+        asked = draft.get((place.message, 0))
+        if asked is not None and asked is not draft.context.log.messages[place.message] and not asked.calls:
+            draft.drop(key)
 
     def _line(self, call: ToolCall, result: Placed) -> str:
         text = result.message.text
@@ -110,11 +140,6 @@ def first_arguments(call: ToolCall) -> str:
     """Return a call's first two arguments as `` name=value``, 40 characters of each value."""
     given = list(arguments_of(call).items())[:ARGUMENTS_SHOWN]
     return "".join(f" {name}={str(value)[:ARGUMENT_CHARACTERS]}" for name, value in given)
-
-
-def _answers(draft: Draft, key: Key, index: int) -> bool:
-    place = draft.context.log.call_of(key[0])
-    return place is not None and place.message == index and draft.get(key) is not None
 
 
 def results_of(draft: Draft, index: int) -> list[Placed]:

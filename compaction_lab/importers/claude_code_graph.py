@@ -108,11 +108,12 @@ def _path(leaf: Line, by_id: Mapping[str, Line], lines: Sequence[Line], warnings
 def _add_parallel(lines: Sequence[Line], kept: set[int]) -> None:
     """Add the blocks of kept responses, and results of their calls, that hang beside the path."""
     responses = {line.response for line in lines if line.number in kept} - {""}
-    open_calls: set[JSON] = set()
+    open_calls: set[str] = set()
     for line in lines:
         if line.text("type") == "assistant" and line.response in responses:
             kept.add(line.number)
-            open_calls.update(block.get("id") for block in line.blocks("tool_use") if isinstance(block.get("id"), str))
+            found = (block.get("id") for block in line.blocks("tool_use"))
+            open_calls.update(each for each in found if isinstance(each, str))
     for line in lines:
         if line.number in kept:
             open_calls.difference_update(_answered(line))
@@ -123,6 +124,6 @@ def _add_parallel(lines: Sequence[Line], kept: set[int]) -> None:
             open_calls -= answered
 
 
-def _answered(line: Line) -> set[JSON]:
-    found = {block.get("tool_use_id") for block in line.blocks("tool_result")}
+def _answered(line: Line) -> set[str]:
+    found = (block.get("tool_use_id") for block in line.blocks("tool_result"))
     return {each for each in found if isinstance(each, str)}

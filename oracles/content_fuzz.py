@@ -1,6 +1,7 @@
 """Compare the lab with the frameworks that change content, on random cases; freeze answers for the test suite.
 
-Runs in the lab's environment: ``content_fuzz.py STRATEGY --run 'PYTHON BRIDGE' [--count N] [--start N] [--freeze FILE]``.
+Runs in the lab's environment: ``content_fuzz.py FRAMEWORK --python PYTHON [-n N] [--start N] [--freeze FILE]`` compares
+every strategy of a framework with its bridge; ``--run COMMAND`` names another bridge (``node ai_content.cjs``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from content_cases import STRATEGIES, case
 from content_ours import ours
 
 HERE = Path(__file__).parent
-FROZEN_CASES, FROZEN_CHARACTERS = 15, 4_000
+FROZEN_CASES, FROZEN_CHARACTERS, SHOWN = 15, 4_000, 2
 
 
 def plain(answers: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
@@ -35,27 +36,37 @@ def theirs(cases: list[dict[str, Any]], run: str) -> list[list[list[dict[str, An
 
 
 def main() -> int:
-    """Compare, say what differs, freeze."""
+    """Compare every strategy of a framework, say what differs, freeze."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("strategy", choices=sorted(STRATEGIES))
-    parser.add_argument("--run", required=True, help="the bridge's command")
-    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("framework", choices=sorted({framework for framework, _, _ in STRATEGIES.values()}))
+    parser.add_argument("--python", default=sys.executable, help="the environment's interpreter")
+    parser.add_argument("--run", help="the bridge's command, instead of the interpreter and the framework's bridge")
+    parser.add_argument("-n", type=int, default=500, dest="count")
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--freeze", type=Path)
-    arguments = parser.parse_args()
-    cases = [case(arguments.strategy, seed) for seed in range(arguments.start, arguments.start + arguments.count)]
-    answers = theirs(cases, arguments.run)
+    options = parser.parse_args()
+    run = options.run or f"{options.python} {options.framework}_content.py"
+    if options.freeze:
+        options.freeze.unlink(missing_ok=True)
+    names = [name for name, (framework, _, _) in STRATEGIES.items() if framework == options.framework]
+    return max(compare(name, run, options) for name in names)
+
+
+def compare(name: str, run: str, options: argparse.Namespace) -> int:
+    """Compare one strategy; return 1 when an answer differs."""
+    cases = [case(name, seed) for seed in range(options.start, options.start + options.count)]
+    answers = theirs(cases, run)
     wrong, acted = [], 0
     for each, answer in zip(cases, answers, strict=True):
         mine = ours(each)
         acted += answer != [each["messages"][:stop] for stop in each["stops"]]
         if mine != answer:
             wrong.append(each["seed"])
-            if len(wrong) <= 2:
+            if len(wrong) <= SHOWN:
                 show(each, mine, answer)
-    print(f"{arguments.strategy}: {len(cases)} cases, {acted} with changes, {len(wrong)} differ {wrong[:10]}")
-    if arguments.freeze and not wrong:
-        freeze(arguments.freeze, cases, answers)
+    print(f"{name}: {len(cases)} cases, {acted} with changes, {len(wrong)} differ {wrong[:10]}")
+    if options.freeze and not wrong:
+        freeze(options.freeze, cases, answers)
     return 1 if wrong else 0
 
 

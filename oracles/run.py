@@ -79,6 +79,15 @@ ORACLES: dict[str, Oracle] = {
     "crewai_summaries": Oracle("crewai", 300, command=("summary_cases.py", "crewai")),
     "aider_summaries": Oracle("aider", 300, command=("summary_cases.py", "aider")),
     "kimi_cli_summaries": Oracle("kimi_cli", 300, command=("summary_cases.py", "kimi_cli")),
+    "langchain_content": Oracle("langchain", 500, command=("content_fuzz.py", "langchain")),
+    "pydantic_ai_harness_content": Oracle(
+        "pydantic_ai_harness", 500, command=("content_fuzz.py", "pydantic_ai_harness")
+    ),
+    "inspect_ai_content": Oracle("inspect_ai", 500, command=("content_fuzz.py", "inspect_ai")),
+    "haystack_content": Oracle("haystack", 500, command=("content_fuzz.py", "haystack")),
+    "strands_content": Oracle("strands", 500, command=("content_fuzz.py", "strands")),
+    "agents_content": Oracle("agents", 500, command=("content_fuzz.py", "agents")),
+    "deepagents_content": Oracle("deepagents", 500, command=("content_fuzz.py", "deepagents")),
 }
 
 

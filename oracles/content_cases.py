@@ -13,9 +13,29 @@ from collections.abc import Callable
 from typing import Any
 
 Message = dict[str, Any]
-WORDS = (
-    "the build fails at line 42 of parser.py since token 7f3a is gone and Zoë asks für später naïve ログ {x}".split()
-)
+WORDS = [
+    "the",
+    "build",
+    "fails",
+    "at",
+    "line",
+    "42",
+    "of",
+    "parser.py",
+    "since",
+    "token",
+    "7f3a",
+    "is",
+    "gone",
+    "and",
+    "Zoë",
+    "asks",
+    "für",
+    "später",
+    "naïve",
+    "ログ",
+    "{x}",
+]
 TOOLS = ("read", "bash", "search")
 
 

@@ -53,13 +53,10 @@ def configured(name: str, parameters: Mapping[str, Any]) -> Any:
     given = dict(parameters)
     if name == "langchain/clear_tool_uses_edit":
         given["trigger"] = {"tokens_exceed": given["trigger"]}
-    elif name == "pydantic_ai_harness/clear_tool_results":
-        given["trigger"] = None
-    elif name == "inspect_ai/compaction_edit":
-        given["trigger"] = None
-    elif name == "strands/truncate_results":
-        given["trigger"] = None
-    elif name == "deepagents/truncate_args":
+    elif name in {"pydantic_ai_harness/clear_tool_results", "inspect_ai/compaction_edit"} or name in {
+        "strands/truncate_results",
+        "deepagents/truncate_args",
+    }:
         given["trigger"] = None
     elif name.startswith("haystack/"):
         # The hook turns shares of a window into a target; the cases name the target.

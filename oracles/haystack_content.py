@@ -76,6 +76,4 @@ def apply(strategy: str, parameters: dict[str, Any], messages: list[Message]) ->
 
 
 if __name__ == "__main__":
-    answer_all(
-        apply, stored=("haystack/tool_result_pruning_compactor", "haystack/tool_result_offload_compactor")
-    )
+    answer_all(apply, stored=("haystack/tool_result_pruning_compactor", "haystack/tool_result_offload_compactor"))

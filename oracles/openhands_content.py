@@ -74,7 +74,7 @@ def load(name: str) -> Any:
     names = (Condenser, View, Event, Observation, BrowserOutputObservation, AgentCondensationObservation)
     module.__dict__.update({each.__name__: each for each in names})
     blank = ("Condensation", "LLMRegistry", "ObservationMaskingCondenserConfig", "BrowserOutputCondenserConfig")
-    module.__dict__.update({each: object for each in blank})
+    module.__dict__.update(dict.fromkeys(blank, object))
     body = text[text.index("class ") :]
     exec(compile("from __future__ import annotations\n" + body, name, "exec"), module.__dict__)
     return module

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 from content_bridge import Message, answer_all
@@ -20,7 +21,7 @@ sys.modules["sweagent.types"].History = list[dict[str, Any]]
 sys.modules["sweagent.types"].HistoryItem = dict[str, Any]
 processors = types.ModuleType("history_processors")
 sys.modules["history_processors"] = processors
-with open(os.environ["SWEAGENT_SOURCE"], encoding="utf-8") as source:
+with Path(os.environ["SWEAGENT_SOURCE"]).open(encoding="utf-8") as source:
     exec(compile(source.read(), "history_processors.py", "exec"), processors.__dict__)
 
 TYPES = {"system": "system_prompt", "assistant": "action", "user": "observation", "tool": "observation"}
@@ -34,9 +35,7 @@ CLASSES = {
 def apply(strategy: str, parameters: dict[str, Any], messages: list[Message]) -> list[Message]:
     """Let the framework act once."""
     own = getattr(processors, CLASSES[strategy.split("/")[1]])(**parameters)
-    history = [
-        {"role": m["role"], "message_type": TYPES[m["role"]], "content": m["text"], "as": m} for m in messages
-    ]
+    history = [{"role": m["role"], "message_type": TYPES[m["role"]], "content": m["text"], "as": m} for m in messages]
     return [{**item["as"], "text": item["content"]} for item in own(history)]
 
 

@@ -1,4 +1,4 @@
-"""What the lab does with a case of ``content_cases``: the same moments, the same way of counting, the same shape of answer."""
+"""What the lab does with a case of ``content_cases``: same moments, same way of counting, same shape of answer."""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ from typing import cast
 
 from compaction_lab.configuration import ConfigurationFiles, configuration_files, did_you_mean
 from compaction_lab.conversation.messages import JSON
+from compaction_lab.conversation.profiles import profile
+from compaction_lab.conversation.tokens import tokenizer
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.records import Cell
 from compaction_lab.sweep.cells import RESULT_KEYS, Identity, cell_key, option_label, path_names, require_values
@@ -226,6 +228,8 @@ def _check(config: Node) -> None:
         )
     if isinstance(config.get("seed"), bool) or not isinstance(config.get("seed"), int):
         raise ConfigurationError(f"seed={show(config.get('seed'))}: expected a whole number")
+    _check_mode(config)
+    _check_counting(config)
     dataset = child(config, "dataset")
     if isinstance(path := dataset.get("path"), str):
         resolved = Path(path).expanduser().resolve()
@@ -235,6 +239,35 @@ def _check(config: Node) -> None:
                 "expected a recorded session or a folder of them"
             )
         dataset["path"] = str(resolved)
+
+
+def _check_mode(config: Node) -> None:
+    """Refuse what can never be replayed, or never be answered, before a run folder exists."""
+    kind = child(config, "dataset").get("kind")
+    if config["mode"] == "live" and kind == "recorded":
+        raise ConfigurationError(
+            "mode=live: a recorded session has no user and no tools to talk to; expected mode=replay, or a scenario "
+            "(`compaction-lab options dataset`)"
+        )
+    if config["mode"] == "replay" and kind == "scenario":
+        raise ConfigurationError(
+            "mode=replay: a scenario holds no recorded answers; expected mode=live, or a recorded session "
+            "(dataset.path=FILE)"
+        )
+    if config["mode"] == "live" and child(config, "model").get("kind") == "recorded":
+        raise ConfigurationError(
+            "model=recorded: mode=live needs a model that answers, such as stub_shop; "
+            "`compaction-lab options model` lists all"
+        )
+
+
+def _check_counting(config: Node) -> None:
+    """Refuse a tokenizer, a provider profile or a window that no unit could use."""
+    tokenizer(show(config.get("tokenizer")))
+    profile(show(config.get("provider_profile")))
+    window = config.get("window")
+    if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 1):
+        raise ConfigurationError(f"window={show(window)}: expected a whole number of tokens of at least 1, or null")
 
 
 def _settle_datasets(datasets: Sequence[Node], on_error: str | None) -> None:

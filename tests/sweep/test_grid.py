@@ -98,8 +98,8 @@ def test_mode_and_model_come_from_the_dataset_unless_given() -> None:
     expanded = grid("dataset=laptop_catalog,coding_session")
     settled = {cell.dataset: (cell.config["mode"], cell.model) for cell in expanded.cells}
     assert settled == {"laptop_catalog": ("live", "stub_shop"), "coding_session": ("replay", "recorded")}
-    chosen = grid("dataset=coding_session", "model=stub_shop", "mode=live")
-    assert (chosen.cells[0].config["mode"], chosen.cells[0].model) == ("live", "stub_shop")
+    chosen = grid("dataset=coding_session", "model=stub_shop")
+    assert (chosen.cells[0].config["mode"], chosen.cells[0].model) == ("replay", "stub_shop")
 
 
 def test_labels_say_what_differs_from_the_default_and_nothing_else() -> None:
@@ -182,6 +182,12 @@ def test_a_key_depends_on_content_and_not_on_where_or_how_it_runs(
         (["trials=0"], [], ["at least 1"]),
         (["trials=1,2"], [], ["one value"]),
         (["mode=replya"], [], ["Did you mean replay"]),
+        (["mode=replay"], [], ["no recorded answers", "mode=live"]),
+        (["dataset=coding_session", "mode=live"], [], ["no user", "mode=replay"]),
+        (["model=recorded"], [], ["needs a model that answers"]),
+        (["tokenizer=o200k"], [], ["Unknown tokenizer 'o200k'", "o200k_base"]),
+        (["provider_profile=opneai"], [], ["unknown profile", "openai"]),
+        (["window=-5"], [], ["at least 1"]),
         (["seed"], [], ["not an override"]),
         (["model.url=http://h/?q=1"], [], ["quotes of its own", "'model.url=\"http://h/?q=1\"'"]),
         (["tokenizer=o200k_base,cl100k_base"], [], ["tokenizer varies within one run"]),

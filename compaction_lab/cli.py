@@ -69,6 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a full disk, a name too long, a folder that is a file
+        where = f"{error.filename}: " if error.filename else "writing the output: "
+        print(f"compaction-lab: {where}{error.strerror or error}", file=sys.stderr)
+        return 1
 
 
 def _parse(words: list[str]) -> argparse.Namespace:

@@ -249,7 +249,22 @@ def test_bad_records_can_be_skipped_and_are_counted(desk: Path, capsys: pytest.C
     assert main(["run", "dataset.path=bad.jsonl", "--on-error", "skip", "strategy=hybrid"]) == 0
     captured = capsys.readouterr()
     assert "skipped 1 record" in captured.err
+    assert captured.err.count("bad.jsonl, line 2") == 1
     assert "planned 2, ran 2" in captured.out
+
+
+def test_what_is_odd_but_accepted_is_counted(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": None, "tool_calls": [call]}]
+    (desk / "odd.jsonl").write_text(json.dumps({"messages": messages}) + "\n", encoding="utf-8")
+    assert main(["run", "dataset.path=odd.jsonl"]) == 0
+    assert "odd: accepted 1 x unanswered_call" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("desk")
+def test_an_output_that_cannot_be_written_is_one_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "dataset.path=talk.jsonl", "--name", "n" * 300]) == 1
+    assert "too long" in capsys.readouterr().err
 
 
 def test_flags_may_stand_anywhere_and_m_is_accepted(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from compaction_lab.commands.arguments import EXPERIMENTS, Parser, add_grid_arguments, add_json, verb
 from compaction_lab.commands.text import WIDTH, count, money, text_table, whole
@@ -72,21 +72,23 @@ def planned(args: argparse.Namespace) -> Plan:
 
 
 def skipped_records(plan: Plan) -> list[str]:
-    """Say what of the recorded datasets could not be read and was skipped (``--on-error skip``)."""
+    """Say what of the recorded datasets was odd but accepted, and what was skipped (``--on-error skip``)."""
     from compaction_lab.importers.load import read_transcripts
 
     said: dict[str, list[str]] = {}
     for cell in plan.grid.cells:
         dataset = cell.config.get("dataset")
-        if not isinstance(dataset, dict) or dataset.get("on_error") != "skip" or cell.dataset in said:
+        if not isinstance(dataset, dict) or cell.dataset in said:
             continue
         said[cell.dataset] = []
         if isinstance(path := dataset.get("path"), str):
             kind = dataset.get("format")
-            report = read_transcripts(path, format=kind if isinstance(kind, str) else None, on_error="skip")[1]
+            how: Literal["stop", "skip"] = "skip" if dataset.get("on_error") == "skip" else "stop"
+            report = read_transcripts(path, format=kind if isinstance(kind, str) else None, on_error=how)[1]
+            said[cell.dataset] += [f"{cell.dataset}: accepted {n:,} x {odd}" for odd, n in report.warnings.items()]
             if report.skipped:
                 said[cell.dataset].append(f"{cell.dataset}: skipped {count(len(report.skipped), 'record')}")
-                said[cell.dataset] += [f"  {each.where}: {each.reason}" for each in report.skipped]
+                said[cell.dataset] += [f"  {each.reason}" for each in report.skipped]
     return [line for lines in said.values() for line in lines]
 
 

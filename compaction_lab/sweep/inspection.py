@@ -121,7 +121,11 @@ def _lines(placed: Placed) -> str:
 
 
 def _printable(text: str) -> str:
-    return "".join(char if char in "\n\t" or char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+    return "".join(char if char in "\n\t\u200d" or char.isprintable() else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
 
 
 def _played(arm: ArmRun, occasion: Occasion, stop: int) -> Context:

@@ -295,7 +295,10 @@ def message(m: Case) -> Message:
 
 def ours(case: Case) -> list[Any]:
     """Return what the lab keeps at every stop."""
-    placed = build({"kind": case["kind"], **case["parameters"], **SWAPPED.get(case["kind"], {})})
+    placement = {"when": case["occasion"], "history": case["history"]}
+    placed = build(
+        {"kind": case["kind"], **case["parameters"], **SWAPPED.get(case["kind"], {}), "placement": placement}
+    )
     log = Log(message(m) for m in case["messages"])
     slot = Slot(placed.run, case["occasion"], case["history"], counting_rule(case["counting"]))
     arm = ArmRun(log, (slot,))

@@ -76,7 +76,7 @@ class AmortizedForgetting(Window):
 
     def choose(self, shown: Shown) -> Sequence[Item] | None:
         """Forget the middle."""
-        return Hysteresis(self.max_size, keep_first=self.keep_first).choose(shown)
+        return Hysteresis(self.max_size, keep_first=self.keep_first, protect=(), boundary="raw").choose(shown)
 
 
 @register("openhands/conversation_window", semantics=1)

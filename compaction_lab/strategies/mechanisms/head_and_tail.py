@@ -29,6 +29,8 @@ class HeadAndTail(Window):
         Its role.
     trim_ends
         Whether a head that ends in nothing but calls, or a tail that begins with results, loses that one unit.
+    whole_groups
+        Whether calls stay with their results and reasoning, and pinned groups stay wherever they stand.
     """
 
     head: int
@@ -37,6 +39,7 @@ class HeadAndTail(Window):
     note: str | None = "Skipped {dropped} messages."
     note_role: Literal["user", "assistant", "system"] = "user"
     trim_ends: bool = True
+    whole_groups: bool = True
 
     def __post_init__(self) -> None:
         """Check the parameters."""

@@ -24,11 +24,14 @@ class HeadWindow(Window):
         What ``keep`` counts.
     end_on
         Role of the last message kept: what follows it is dropped as well; any role when not given.
+    whole_groups
+        Whether calls stay with their results and reasoning, and pinned groups stay wherever they stand.
     """
 
     keep: int
     unit: Literal["message", "tokens"] = "message"
     end_on: Literal["user", "assistant", "tool", "system"] | None = None
+    whole_groups: bool = True
 
     def __post_init__(self) -> None:
         """Check the parameters."""

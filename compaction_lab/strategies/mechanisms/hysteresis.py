@@ -30,6 +30,8 @@ class Hysteresis(Window):
         Messages at the head that stay; they count.
     protect, boundary
         As in the tail window.
+    whole_groups
+        Whether calls stay with their results and reasoning, and pinned groups stay wherever they stand.
     """
 
     persists: ClassVar[bool] = True
@@ -38,8 +40,9 @@ class Hysteresis(Window):
     low: int | None = None
     unit: Literal["message", "tokens"] = "message"
     keep_first: int = 0
-    protect: tuple[Protected, ...] = ()
-    boundary: Boundary = "raw"
+    protect: tuple[Protected, ...] = ("system",)
+    boundary: Boundary = "not_tool_first"
+    whole_groups: bool = True
 
     def __post_init__(self) -> None:
         """Check the parameters."""

@@ -26,12 +26,15 @@ class MiddleOut(Window):
         Whether results that come to stand at the front are dropped too (one unit).
     count_overhead
         Whether tools and request overhead count.
+    whole_groups
+        Whether calls stay with their results and reasoning, and pinned groups stay wherever they stand.
     """
 
     budget_tokens: int | None = None
     unit: Literal["message", "batch"] = "message"
     not_tool_first: bool = True
     count_overhead: bool = True
+    whole_groups: bool = True
 
     def __post_init__(self) -> None:
         """Check the parameters."""

@@ -46,6 +46,8 @@ class TailWindow(Window):
         Text of a message in the place of what was dropped; ``{dropped}`` becomes the number of messages.
     note_role
         Its role.
+    whole_groups
+        Whether calls stay with their results and reasoning, and pinned groups stay wherever they stand.
     """
 
     keep: int | None = None
@@ -57,6 +59,7 @@ class TailWindow(Window):
     boundary: Boundary = "not_tool_first"
     note: str | None = None
     note_role: Literal["user", "assistant", "system"] = "user"
+    whole_groups: bool = True
 
     def __post_init__(self) -> None:
         """Check the parameters."""

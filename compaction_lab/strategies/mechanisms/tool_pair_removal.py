@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from compaction_lab.conversation.messages import Reasoning
 from compaction_lab.strategies.mechanisms.window import Item, Shown, StandIn, Window
 from compaction_lab.strategies.registry import at_least, register
 
@@ -48,7 +49,7 @@ class ToolPairRemoval(Window):
         for at, message in enumerate(messages):
             if message.role == "tool":
                 call = open_calls.pop(message.call_id, None)
-                if call in doomed and not message.pinned:
+                if call in doomed:
                     changed = True
                     continue
                 items.append(at)
@@ -56,23 +57,26 @@ class ToolPairRemoval(Window):
             for position, made in enumerate(message.calls):
                 open_calls[made.id] = (at, position)
             calls = tuple(c for position, c in enumerate(message.calls) if (at, position) not in doomed)
-            if len(calls) == len(message.calls) or message.pinned:
+            if len(calls) == len(message.calls):
                 items.append(at)
                 continue
             changed = True
             left = replace(message, calls=calls)
-            if left.parts or calls or self.empty_messages == "keep":
+            speaks = any(not isinstance(part, Reasoning) for part in left.parts)
+            if speaks or calls or self.empty_messages == "keep":
                 items.append(StandIn(at, left))
-        return items if changed else None
+        return _without_lone_thoughts(shown, items) if changed else None
 
     def _doomed(self, shown: Shown) -> set[tuple[int, int]]:
         """Return the calls to remove, each by the position of its message and its own."""
         messages = shown.messages
+        pinned = {message.call_id for message in messages if message.role == "tool" and message.pinned}
         calls = [
             (at, position)
             for at, message in enumerate(messages)
             for position, call in enumerate(message.calls)
             if (self.tools is None or call.name in self.tools) and call.name not in self.keep_tools
+            if not message.pinned and call.id not in pinned
         ]
         if self.unit == "messages":
             edge = len(messages) - self.keep_last
@@ -87,3 +91,21 @@ class ToolPairRemoval(Window):
             kept = set(newest[len(newest) - self.keep_last :]) if self.keep_last else set()
             return {(at, position) for at, position in calls if at not in kept}
         return set(calls[: len(calls) - self.keep_last]) if self.keep_last else set(calls)
+
+
+def _without_lone_thoughts(shown: Shown, items: list[Item]) -> list[Item]:
+    """Return items without reasoning whose message has gone."""
+    log = shown.context.log
+
+    def group(item: Item) -> int:
+        index, rank = shown.keys[item if isinstance(item, int) else item.position]  # type: ignore[union-attr]
+        return -1 if rank else log.groups[index]
+
+    def thinks_only(item: Item) -> bool:
+        message = shown.messages[item] if isinstance(item, int) else item.message  # type: ignore[union-attr]
+        parts = message.parts
+        return bool(parts) and not message.calls and all(isinstance(part, Reasoning) for part in parts)
+
+    had = {group(at) for at in range(len(shown.keys)) if not thinks_only(at)}
+    lost = had - {group(item) for item in items if not thinks_only(item)}
+    return [item for item in items if not thinks_only(item) or group(item) not in lost]

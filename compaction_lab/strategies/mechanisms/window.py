@@ -56,7 +56,8 @@ class Window:
     """A strategy that is a choice of what stays, made from the whole list it is shown.
 
     A call costs what it is shown: the whole history where that is looked at anew each time, what is left of it where an
-    earlier choice persists. With a true ``repair`` field the choice is made sendable (:func:`repaired`).
+    earlier choice persists. With a true ``repair`` field the choice is made sendable (:func:`repaired`), with a true
+    ``whole_groups`` field it is one of groups, of which pinned ones stay (:func:`by_groups`).
     """
 
     persists: ClassVar[bool] = False
@@ -73,6 +74,8 @@ class Window:
         chosen = self.choose(shown)
         if chosen is not None and getattr(self, "repair", False):
             chosen = repaired(shown.messages, chosen)
+        if chosen is not None and getattr(self, "whole_groups", False):
+            chosen = by_groups(shown, chosen)
         return settled(situation, shown, chosen)
 
 
@@ -113,6 +116,52 @@ def repaired(messages: Sequence[Message], chosen: Sequence[Item]) -> list[Item]:
         if (isinstance(item, Message) and id(item) not in copied)
         or (not isinstance(item, Message) and owner.get(_position(item), _position(item)) not in broken)
     ]
+
+
+def by_groups(shown: Shown, chosen: Sequence[Item]) -> list[Item]:
+    """Return a choice in which every group of the log stays or goes as a whole; one with a pinned message stays."""
+    log = shown.context.log
+    members: dict[int, set[int]] = {}
+    for at, (index, rank) in enumerate(shown.keys):
+        members.setdefault(-1 - at if rank else log.groups[index], set()).add(at)
+    there = {_position(item) for item in chosen if not isinstance(item, Message)}
+    kept = {
+        at
+        for group in members.values()
+        if group <= there or any(shown.messages[at].pinned for at in group)
+        for at in group
+    }
+    items: list[Item] = []
+    notes = [(before, item) for before, item in _notes(chosen) if _is_gap(shown, kept, before)]
+    changed = {item.position: item for item in chosen if isinstance(item, StandIn)}
+    for at in range(-1, len(shown.keys)):
+        if at in kept:
+            items.append(changed.get(at, at))
+        items.extend(note for before, note in notes if before == at)
+    return items
+
+
+def _notes(chosen: Sequence[Item]) -> list[tuple[int, Message]]:
+    """Return the new messages of a choice, each with the position it follows."""
+    found: list[tuple[int, Message]] = []
+    last = -1
+    for item in chosen:
+        if isinstance(item, Message):
+            found.append((last, item))
+        else:
+            last = _position(item)
+    return found
+
+
+def _is_gap(shown: Shown, kept: set[int], before: int) -> bool:
+    """Whether something is missing behind a position, and no group goes on across the place."""
+    after = min((at for at in kept if at > before), default=len(shown.keys))
+    if after - before <= 1:
+        return False
+    if before < 0 or after == len(shown.keys) or before not in kept:
+        return True
+    groups = shown.context.log.groups
+    return groups[shown.keys[before][0]] != groups[shown.keys[after][0]]
 
 
 def _exchanges(messages: Sequence[Message]) -> tuple[dict[int, int], dict[int, list[int]]]:

@@ -31,7 +31,7 @@ def sniff(head: bytes, path: Path) -> float:
     items = has_type(head, "function_call", "function_call_output", "custom_tool_call", "reasoning")
     listed = shape.kind == "array" or shape.several
     if listed and "type" in shape.keys and (items or has_type(head, "input_text", "output_text")):
-        return 0.7 if not shape.keys & {"tool_calls", "source", "id_"} else 0.3
+        return 0.3 if shape.keys & {"tool_calls", "source"} else 0.7
     return 0.3 if has_value(head, "object", "response") and shape.kind == "object" else 0.0
 
 

@@ -1,5 +1,6 @@
 """Each format's own small session: what stands in it, and that it stays the same in the lab's format."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -305,3 +306,28 @@ def test_spans_without_content_are_refused_saying_how_to_capture_it(tmp_path: Pa
     (tmp_path / "s.jsonl").write_text(span)
     with pytest.raises(Exception, match="CAPTURE_MESSAGE_CONTENT"):
         load_transcripts(tmp_path / "s.jsonl")
+
+
+def test_a_session_that_the_installed_framework_wrote_is_read(tmp_path: Path) -> None:
+    framework = pytest.importorskip("agent_framework")
+    content = framework.Content
+    session = framework.AgentSession()
+    session.state["in_memory"] = {
+        "messages": [
+            framework.Message("user", [content.from_text("Where are bolts?")]),
+            framework.Message(
+                "assistant",
+                [
+                    content.from_text_reasoning(text="Look it up."),
+                    content.from_function_call("k1", "shelf", arguments={"part": "bolt"}),
+                    content.from_usage({"input_token_count": 40, "output_token_count": 9, "total_token_count": 49}),
+                ],
+            ),
+            framework.Message("tool", [content.from_function_result("k1", result="shelf 12")]),
+        ]
+    }
+    (tmp_path / "s.json").write_text(json.dumps(session.to_dict()))
+    (transcript,) = load_transcripts(tmp_path / "s.json")
+    assert seen(transcript) == Expected("agent_framework", "uat", [(40, 9)], {})
+    assert transcript.messages[2].text == "shelf 12"
+    assert transcript.id == session.session_id

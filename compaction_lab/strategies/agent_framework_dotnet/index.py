@@ -135,6 +135,12 @@ class MessageIndex:
             self._turns = Tally(group.turn for group in self._opened if group.turn)
         return self._opened
 
+    def holds(self, kind: GroupKind, newest: int) -> bool:
+        """Whether a group of a kind is included beside the ``newest``, system groups apart; opens no group."""
+        groups = self._kept if self._opened is None else self.included
+        others = [group.kind for group in groups if group.kind != "System"]
+        return kind in others[: max(0, len(others) - newest)]
+
     @property
     def included(self) -> list[Group]:
         """The included groups in order."""

@@ -67,8 +67,10 @@ class ToolResult(IndexStrategy):
     def work(self, index: MessageIndex, reached: IndexTrigger) -> Work:
         """Collapse tool-call groups, oldest first."""
         yield from ()
-        groups = [group for group in index.included if group.kind != "System"]
         preserved = minimum(self.minimum_preserved, self.defaults, 2, 16)
+        if not index.holds("ToolCall", preserved):
+            return False
+        groups = [group for group in index.included if group.kind != "System"]
         old = [group for group in groups[: max(0, len(groups) - preserved)] if group.kind == "ToolCall"]
         formatted = results_by_name if self.tool_call_formatter == "results" else names_only
         for group in old:

@@ -63,6 +63,20 @@ class Oracle:
 
 ORACLES: dict[str, Oracle] = {
     "agent_framework": Oracle("agent_framework", 2000, "agent_framework_cases", "agent_framework.py"),
+    "langchain_core_windows": Oracle("langchain_core", 500, command=("window_cases.py", "langchain_core")),
+    "autogen_core_windows": Oracle("autogen_core", 500, command=("window_cases.py", "autogen_core")),
+    "autogen_windows": Oracle("autogen", 500, command=("window_cases.py", "autogen")),
+    "ag2_windows": Oracle("ag2", 500, command=("window_cases.py", "ag2")),
+    "strands_windows": Oracle("strands", 500, command=("window_cases.py", "strands")),
+    "semantic_kernel_windows": Oracle("semantic_kernel", 500, command=("window_cases.py", "semantic_kernel")),
+    "haystack_windows": Oracle("haystack", 500, command=("window_cases.py", "haystack")),
+    "inspect_ai_windows": Oracle("inspect_ai", 500, command=("window_cases.py", "inspect_ai")),
+    "pydantic_ai_harness_windows": Oracle(
+        "pydantic_ai_harness", 500, command=("window_cases.py", "pydantic_ai_harness")
+    ),
+    "llama_index_windows": Oracle("llama_index", 500, command=("window_cases.py", "llama_index")),
+    "google_adk_windows": Oracle("google_adk", 500, command=("window_cases.py", "google_adk")),
+    "agents_windows": Oracle("agents", 500, command=("window_cases.py", "agents")),
     "langchain_summaries": Oracle("langchain", 500, command=("summary_cases.py", "langchain")),
     "semantic_kernel_summaries": Oracle("semantic_kernel", 500, command=("summary_cases.py", "semantic_kernel")),
     "llama_index_summaries": Oracle("llama_index", 500, command=("summary_cases.py", "llama_index")),

@@ -53,7 +53,7 @@ def message_bytes(message: Message) -> int:
 
 
 def group_tokens(messages: Iterable[Message], counter: Counter) -> int:
-    """Return the tokens of a group: a quarter of its bytes, or its texts' by an exact tokenizer and a quarter of the rest."""
+    """Return the tokens of a group: a quarter of its bytes, or the exact ones of its texts and a quarter of the rest."""
     tokenizer = counter.tokenizer if isinstance(counter, TokenCounter) else None
     if tokenizer is None or tokenizer.name in ("characters", "bytes_over_4"):
         return sum(map(message_bytes, messages)) // 4
@@ -67,7 +67,7 @@ def message_tokens(message: Message) -> int:
 
 
 def same_content(message: Message, other: Message) -> bool:
-    """Whether the framework takes two messages for one: by their ids when both have one, else by role, author, contents."""
+    """Whether the framework takes two messages for one: by ids when both have one, else by role, author, contents."""
     if message is other:
         return True
     if message.id and other.id:

@@ -13,7 +13,8 @@ from compaction_lab.strategies.registry import register
 
 PROMPT = (
     "Summarise the conversation that follows, briefly and factually. Keep facts, decisions and preferences of the "
-    "user, what later turns will need, and what tools returned and why it mattered. Leave out courtesies and repetition."
+    "user, what later turns will need, and what tools returned and why it mattered. Leave out courtesies and "
+    "repetition."
 )
 UNAVAILABLE = "[Summary unavailable]"
 

@@ -13,7 +13,12 @@ from compaction_lab.commands.text import WIDTH, fraction, known, text_table, who
 if TYPE_CHECKING:
     import pandas as pd
 
-METRICS = ("total_input_tokens", "cost_usd", "score")
+METRICS = ("whole_run_tokens", "cost_usd", "score")
+MEANINGS = {
+    "input_tokens": "the agent's calls alone; whole_run_tokens adds the summaries",
+    "cost_usd": "the agent's and the summariser's calls",
+    "score": "the rubric's, or the probes' where there is no rubric",
+}
 MANY = 1000
 """From here on numbers are written whole."""
 
@@ -81,8 +86,12 @@ def _text(metric: str, table: pd.DataFrame) -> str:
         textwrap.fill(note if len(arms) == len(rows) else f"{', '.join(arms)}: {note}", WIDTH)
         for note, arms in arms_by_note.items()
     ]
-    baseline = f"{metric}, against {rows[0]['baseline']} (n: transcripts both ran; p adjusted over arms)"
-    return "\n".join([baseline, text_table(head, body), *notes])
+    from compaction_lab.statistics.comparison import OWN_METRICS
+
+    meaning = MEANINGS.get(metric) or OWN_METRICS.get(metric)
+    what = textwrap.fill(f"{metric}: {meaning}", WIDTH) if meaning else metric
+    baseline = f"against {rows[0]['baseline']} (n: transcripts both ran; p adjusted over arms)"
+    return "\n".join([what, baseline, text_table(head, body), *notes])
 
 
 def _number(value: object) -> str:

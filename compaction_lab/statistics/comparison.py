@@ -54,7 +54,8 @@ BOOTSTRAP_TRANSCRIPTS = 15
 Both hold 95 % within sampling error for symmetric differences at 6, 10, 14, 15, 30 and 200 clusters; for log-normal
 ones both cover about 87 % at 10 clusters, 91 % at 30 and 94 % at 200."""
 
-_OWN_METRICS = {
+OWN_METRICS = {
+    "whole_run_tokens": "all that was sent for the agent's and the summariser's calls, and the summaries themselves",
     "total_input_tokens": "the agent's and the summariser's input tokens",
     "total_output_tokens": "the agent's output and reasoning tokens and the summariser's output tokens",
     "agent_cost_usd": "the cost of the agent's calls alone, in USD",
@@ -88,7 +89,7 @@ def compare(
         apart as ``label @ run``.
     metric
         ``cost_usd`` (the whole bill: agent and summariser), any numeric column of *units*, ``reduction_vs_baseline``
-        (paired by turn), or ``total_input_tokens, total_output_tokens, agent_cost_usd, probe_score,
+        (paired by turn), or ``whole_run_tokens, total_input_tokens, total_output_tokens, agent_cost_usd, probe_score,
         evidence_visible, compactions, overflow``.
     baseline
         Label of the arm to compare with; by default the baseline arm the cells name.
@@ -201,6 +202,8 @@ def _unit_values(run: Run, units: pd.DataFrame, metric: str, kind: str | None) -
             return pd.Series(np.nan, index=units.index)
         summarizer = run.bills.loc[units.index, f"summarizer_cost_{kind}_usd"]
         return units[f"cost_{kind}_usd"] + (summarizer if metric == "cost_usd" else 0.0)
+    if metric == "whole_run_tokens":
+        return units["input_tokens"] + units["summarizer_input_tokens"] + units["summarizer_output_tokens"]
     if metric == "total_input_tokens":
         return units["input_tokens"] + units["summarizer_input_tokens"]
     if metric == "total_output_tokens":
@@ -215,7 +218,7 @@ def _unit_values(run: Run, units: pd.DataFrame, metric: str, kind: str | None) -
         return _by_unit(probes.groupby(UNIT_KEY)[column].mean(), units)
     numeric = {str(name) for name in units.select_dtypes("number").columns} - {"seed", "trial"}
     if metric not in numeric:
-        known = ", ".join(sorted({*numeric, *_OWN_METRICS, "reduction_vs_baseline"}))
+        known = ", ".join(sorted({*numeric, *OWN_METRICS, "reduction_vs_baseline"}))
         raise StatisticsError(f"metric {metric!r} does not exist or is no number; metrics: {known}")
     return units[metric]
 

@@ -31,6 +31,14 @@ class ContextOverflow(ModelError):
     """The prompt does not fit the model's window: the strategy's result, not an infrastructure failure."""
 
 
+class NotCached(ModelError):
+    """A reply that the response cache does not have, while no call may be made; the unit stays owed, untouched."""
+
+
+class BudgetReached(ModelError):
+    """A call that was not made because it could exceed ``--max-cost``; the unit stays owed, untouched."""
+
+
 class StoreError(CompactionLabError):
     """A run folder that cannot be read or written as the lab expects."""
 

@@ -6,7 +6,7 @@ Counting and accounting meet here; deciding (strategies) and answering (models) 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -40,6 +40,8 @@ class Accounts:
         Latency of calls that were neither measured nor recorded.
     recorded_bill
         Whether recorded latency and cost belong to this arm: true of the baseline arm alone.
+    prices
+        Prices of real models by name, which are priced as themselves; ``None`` when unknown.
     """
 
     counter: TokenCounter
@@ -47,6 +49,11 @@ class Accounts:
     cache_policy: CachePolicy = field(default_factory=CachePolicy)
     latency: LatencyModel = field(default_factory=LatencyModel)
     recorded_bill: bool = False
+    prices: Mapping[str, Price | None] = field(default_factory=dict)
+
+    def price_of(self, model: str) -> Price | None:
+        """Return the price of a call by who answered it."""
+        return self.prices.get(model, self.price)
 
 
 @dataclass(slots=True)
@@ -103,7 +110,7 @@ class Recorder:
         use = self._cache(model).send(sent.blocks, now_s, tools=self.tools)
         output = sum(map(counter.output, answer))
         reasoning = sum(map(counter.reasoning, answer))
-        row = self._row(turn, self.call, "agent", use, output, reasoning, reply)
+        row = self._row(turn, self.call, "agent", use, output, reasoning, reply, self.accounts.price_of(model))
         row |= {
             "context_tokens_before": arm.shown.tokens(counter) + self.overhead_tokens,
             "context_tokens_after": use.input_tokens,
@@ -145,7 +152,8 @@ class Recorder:
             use = cache.peek(blocks, None, tools=request.tools)
         answer = Message("assistant", (Text(reply.text),) if reply.text else (), reply.calls)
         number = self.call + 1 if before_call else self.call
-        row = self._row(turn, number, request.purpose, use, counter.output(answer), 0, reply)
+        price = self.accounts.price_of(model)
+        row = self._row(turn, number, request.purpose, use, counter.output(answer), 0, reply, price)
         row |= {
             "context_tokens_before": use.input_tokens,
             "context_tokens_after": use.input_tokens,
@@ -167,6 +175,7 @@ class Recorder:
         output: int,
         reasoning: int,
         reply: ModelReply | None,
+        price: Price | None,
     ) -> Row:
         reported = reply.usage if reply is not None else None
         if reported is not None:
@@ -177,7 +186,9 @@ class Recorder:
             spent = Usage(use.input_tokens, 0, 0, output, reasoning)
         split = reported is not None or use.fresh is not None
         measured_s = None if reply is None else reply.latency_s
-        price = self.accounts.price
+        real: Row = {}
+        if reply is not None and measured_s is not None:
+            real = {"cached": reply.cached, "first_token_s": reply.first_token_s, "finish": reply.finish}
         return {
             "turn": turn,
             "call": call,
@@ -194,6 +205,7 @@ class Recorder:
             "cost_cached_usd": price.cost(spent) if price is not None and split else None,
             "cost_billed_usd": None if reply is None else reply.cost_usd,
             "error": "" if reply is None else reply.error,
+            **real,
         }
 
     def _cache(self, model: str) -> PromptCache:

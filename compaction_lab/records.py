@@ -42,7 +42,7 @@ CALL_COLUMNS = (
 )
 """Of *calls*. In a unit's own rows ``cost_usd`` and ``cost_kind`` are absent: they depend on all arms of a table.
 A unit's rows also carry ``tool_calls`` (tool calls the answer made), ``stop`` (log messages that existed),
-``simulated`` (a stub answered) and ``findings`` (messages sent that break each validity rule, by rule; ``null`` when
+``simulated`` (a stub answered), of a real call ``cached, first_token_s, finish``, and ``findings`` (messages sent that break each validity rule, by rule; ``null`` when
 the call was not checked)."""
 
 COMPACTION_COLUMNS = (

@@ -16,7 +16,7 @@ from compaction_lab.conversation.messages import JSON, Message, Text, user
 from compaction_lab.conversation.tokens import TokenCounter
 from compaction_lab.conversation.tokens import tokenizer as find_tokenizer
 from compaction_lab.conversation.transcript import Probe, Transcript
-from compaction_lab.errors import ModelError, SummarizerMissing
+from compaction_lab.errors import ContextOverflow, ModelError, SummarizerMissing
 from compaction_lab.models.base import Model, ModelReply, ModelRequest
 from compaction_lab.quality.calibrated import CalibratedReader
 from compaction_lab.quality.evidence import locate
@@ -34,6 +34,10 @@ if TYPE_CHECKING:
 
 MAX_STEPS_PER_TURN = 12
 """Model calls after which a live turn is given up, so that a model that only calls tools cannot run for ever."""
+
+
+OVERFLOW = "overflow"
+"""``finish`` of a reply that stands for a prompt too long for the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ class _Unit:
     recorder: Recorder
     arm: ArmRun = field(init=False)
     validity: ValidityWatch = field(init=False)
+    overflowed: bool = field(init=False, default=False)
+    """Whether the last occasion was an overflow, which reaches the strategies once a call."""
 
     def __post_init__(self) -> None:
         """Set up the arm."""
@@ -86,6 +92,7 @@ class _Unit:
         """Let the strategies act, answering and recording what they ask of the summarizer."""
         before_call = occasion != "after_turn"
         occurring = self.arm.occasion(occasion, stop, now_s=now_s)
+        self.overflowed = occasion == "overflow"
         context = _answered(occurring, lambda request: self._summarize(request, turn, before_call=before_call))
         self.recorder.firings(turn, stop, self.arm, before_call=before_call)
         self.validity.saw(self.arm.firings)
@@ -130,19 +137,21 @@ class _Unit:
             return
         sent = context.messages
         request = ModelRequest(sent, "probe", (), seed=self.cast.seed)
-        reply = reader(request)
-        if reply.error:
+        reply = answered(reader, request)
+        if reply.error and reply.finish != OVERFLOW:
             raise ModelError(f"reader {reader.name}: {reply.error}")
         self.recorder.request(turn, request, reply, model=reader.name, simulated=reader.simulated, before_call=False)
+        if reply.error:
+            self.recorder.result.outcome = "overflow"
         self.recorder.result.probes.append(
             {
                 "turn": turn,
                 "probe": probe.id,
                 "kind": probe.kind,
                 **locate(probe, sent[:-1], self.log, stop, counter),
-                "answer": reply.text,
+                "answer": None if reply.error else reply.text,
                 "gold": list(probe.gold),
-                "score": self.cast.judge(reply.text, probe.gold),
+                "score": None if reply.error else self.cast.judge(reply.text, probe.gold),
                 "judge": self.cast.judge_name,
                 "reader": reader.name,
                 **({"stale": bool(self.cast.judge(reply.text, probe.stale))} if probe.stale else {}),
@@ -200,7 +209,13 @@ def run_live(scenario: Scenario, model: Model, cast: Cast, accounts: Accounts) -
     Raises
     ------
     ModelError
-        The model failed, or did not end a turn within ``MAX_STEPS_PER_TURN`` calls.
+        The model failed.
+
+    Notes
+    -----
+    A turn of ``MAX_STEPS_PER_TURN`` calls is ended there, and its last call's ``error`` says so. When the provider says
+    that a context does not fit, the strategies get the occasion ``overflow`` once; when it still does not fit, the unit
+    ends there with the outcome ``overflow`` and the rows it has.
     """
     log = Log(scenario.opening)
     definitions = tuple(tool.definition for tool in scenario.tools)
@@ -211,6 +226,8 @@ def run_live(scenario: Scenario, model: Model, cast: Cast, accounts: Accounts) -
         log.append(user(turn.user))
         unit.occur("before_turn", len(log), number)
         answer = _live_turn(unit, model, tools, number)
+        if answer is None:
+            break
         if turn.judge is not None:
             judged = turn.judge(answer)
             recorder.result.probes.append(
@@ -240,15 +257,18 @@ def run_live(scenario: Scenario, model: Model, cast: Cast, accounts: Accounts) -
     return recorder.result
 
 
-def _live_turn(unit: _Unit, model: Model, tools: dict[str, LiveTool], number: int) -> str:
-    """Call the model until it answers without calling a tool; return the texts it wrote in this turn."""
+def _live_turn(unit: _Unit, model: Model, tools: dict[str, LiveTool], number: int) -> str | None:
+    """Call the model until it answers without calling a tool; return the texts of this turn, ``None`` on overflow."""
     log, recorder = unit.log, unit.recorder
     said = []
     for _ in range(MAX_STEPS_PER_TURN):
         stop = len(log)
         sent = unit.before_call(stop, number)
-        reply = model(ModelRequest(sent.messages, "agent", recorder.tools, seed=unit.cast.seed))
-        if reply.error:
+        reply = answered(model, ModelRequest(sent.messages, "agent", recorder.tools, seed=unit.cast.seed))
+        if reply.finish == OVERFLOW and not unit.overflowed:
+            sent = unit.occur("overflow", stop, number)
+            reply = answered(model, ModelRequest(sent.messages, "agent", recorder.tools, seed=unit.cast.seed))
+        if reply.error and reply.finish != OVERFLOW:
             raise ModelError(f"turn {number}: model {model.name}: {reply.error}")
         message = Message(
             "assistant", (Text(reply.text),) if reply.text else (), reply.calls, source="generated", usage=reply.usage
@@ -264,6 +284,9 @@ def _live_turn(unit: _Unit, model: Model, tools: dict[str, LiveTool], number: in
             reply=reply,
             findings=unit.validity.at_call(sent),
         )
+        if reply.error:
+            recorder.result.outcome = "overflow"
+            return None
         log.append(message)
         said.append(reply.text)
         if not reply.calls:
@@ -274,7 +297,16 @@ def _live_turn(unit: _Unit, model: Model, tools: dict[str, LiveTool], number: in
                 "tool", (Text(text),), call_id=call.id, name=call.name, is_error=failed, source="generated"
             )
             log.append(result)
-    raise ModelError(f"turn {number}: model {model.name} made {MAX_STEPS_PER_TURN} calls without ending the turn")
+    recorder.result.calls[-1]["error"] = f"the turn was ended after {MAX_STEPS_PER_TURN} calls"
+    return "\n".join(filter(None, said))
+
+
+def answered(model: Model, request: ModelRequest) -> ModelReply:
+    """Ask a model; a prompt that does not fit its window is a reply too: the strategy's result, not a failure."""
+    try:
+        return model(request)
+    except ContextOverflow as error:
+        return ModelReply(finish=OVERFLOW, error=str(error))
 
 
 def _run_tool(tool: LiveTool | None, arguments: str) -> tuple[str, bool]:
@@ -305,7 +337,7 @@ def _summary(cast: Cast, request: ModelRequest) -> tuple[Model, ModelReply]:
     if cast.summarizer is None:
         msg = "the strategy asks for a summary and no summarizer was given; give summarizer=stub, a model or a callable"
         raise SummarizerMissing(msg)
-    return cast.summarizer, cast.summarizer(dataclasses.replace(request, seed=cast.seed))
+    return cast.summarizer, answered(cast.summarizer, dataclasses.replace(request, seed=cast.seed))
 
 
 def _answer(messages: Sequence[Message], stop: int) -> Iterator[Message]:

@@ -47,9 +47,9 @@ def register(verbs: argparse._SubParsersAction[Parser]) -> None:
         "--existing",
         choices=("only-missing", "always", "never", "only-cache"),
         default="only-missing",
-        help="do what is missing; every unit again; refuse a run that exists; or only show what is stored",
+        help="do what is missing; every unit again; refuse a run that exists; or do what needs no call to a real model",
     )
-    parser.add_argument("--max-cost", type=dollars, metavar="USD", help="stop once real model calls cost this much")
+    parser.add_argument("--max-cost", type=dollars, metavar="USD", help="stop before real model calls cost more")
     parser.add_argument("--max-error-rate", type=share, metavar="SHARE", help="stop once this share of units failed")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first failed unit")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, only failures and the table")
@@ -73,9 +73,7 @@ def execute(args: argparse.Namespace) -> int:
     tally = Tally(owed=len(plan.owed))
     if args.existing == "only-missing" and settled(plan):
         progress.say(f"nothing to do: all {len(plan.units)} units of {plan.grid.name} are stored")
-    elif args.existing == "only-cache" and not (plan.folder / "cells.jsonl").exists():
-        progress.say(f"nothing is stored under {plan.folder}", always=True)
-    elif args.existing != "only-cache":
+    else:
         description = manifest(plan, args.argv, args.overrides, args.arm)
         try:
             tally = execute(plan, policy, description, progress)
@@ -111,6 +109,8 @@ def _report(args: argparse.Namespace, name: str, units: int, done_before: int, t
 def _say_what_is_left(args: argparse.Namespace, tally: Tally) -> None:
     for error, number in sorted(tally.errors.items(), key=lambda item: -item[1])[:5]:
         print(f"{number} x {error}", file=sys.stderr)
+    if tally.uncached:
+        print(f"{tally.uncached} units need replies that are not in the cache", file=sys.stderr)
     if tally.stopped:
         print(f"stopped: {tally.stopped}", file=sys.stderr)
     if tally.owed:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compaction_lab.conversation.tokens import TokenCounter
-from compaction_lab.models.base import Model, ModelReply, ModelRequest
+from compaction_lab.models.base import ModelReply, ModelRequest
+from compaction_lab.models.openai_compatible import OpenAICompatible
 
 WINDOW_S = 60.0
 _TABLE = "create table if not exists spent (provider text, at_s real, tokens integer)"
@@ -91,7 +92,7 @@ class RateLimiter:
 class LimitedModel:
     """A model that waits for its turn."""
 
-    model: Model
+    model: OpenAICompatible
     limiter: RateLimiter
     counter: TokenCounter
 
@@ -107,7 +108,8 @@ class LimitedModel:
 
     def __call__(self, request: ModelRequest) -> ModelReply:
         """Wait, then ask."""
-        tokens = self.counter.request(request.messages, request.tools) + (request.max_output_tokens or 0)
+        answer = self.model.output_limit(request) or 0
+        tokens = self.counter.request(request.messages, request.tools) + answer
         self.limiter.wait(tokens)
         return self.model(request)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal
 
+from compaction_lab.accounting.prices import Price
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.models.base import Model
@@ -18,12 +19,24 @@ SEMANTICS = 1
 """Version of what the stubs answer, part of every key."""
 
 ONLY_CACHE = "COMPACTION_LAB_ONLY_CACHE"
-_ENDPOINT_EXTRAS = ("kind", "name", "preset", "about", "cache", "requests_per_minute", "tokens_per_minute", "blocking")
+_ENDPOINT_EXTRAS = (
+    "kind",
+    "name",
+    "preset",
+    "about",
+    "cache",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "blocking",
+    "priced_as",
+)
 
 KINDS = ("recorded", "stub_shop", "stub", "faulty", "openai_compatible")
 
 
-def build_model(node: Mapping[str, JSON], *, role: Role = "agent", agent: Model | None = None) -> Model | None:
+def build_model(
+    node: Mapping[str, JSON], *, role: Role = "agent", agent: Model | None = None, price: Price | None = None
+) -> Model | None:
     """Return the model a configuration describes, or ``None`` for ``recorded``.
 
     Parameters
@@ -34,6 +47,8 @@ def build_model(node: Mapping[str, JSON], *, role: Role = "agent", agent: Model 
         Which part it plays; a ``stub`` differs by part.
     agent
         The live agent, which is also its own stub reader: asked again, with tools off.
+    price
+        Of a real model, which holds its calls to the run's budget.
 
     Raises
     ------
@@ -54,7 +69,7 @@ def build_model(node: Mapping[str, JSON], *, role: Role = "agent", agent: Model 
     if kind == "stub" and role == "summarizer":
         return _summarizer()
     if kind == "openai_compatible":
-        return _endpoint(json.dumps(node, sort_keys=True))
+        return _endpoint(json.dumps(node, sort_keys=True), price)
     if kind == "faulty" and role == "summarizer":
         return _faulty(str(node.get("fault", "empty")))
     if kind == "stub" and role == "reader":
@@ -64,9 +79,10 @@ def build_model(node: Mapping[str, JSON], *, role: Role = "agent", agent: Model 
 
 
 @cache
-def _endpoint(text: str) -> Model:
-    """Build an endpoint once per process, behind its rate limiter and the response cache."""
+def _endpoint(text: str, price: Price | None) -> Model:
+    """Build an endpoint once per process, behind its rate limiter, the run's budget and the response cache."""
     from compaction_lab.conversation.tokens import TokenCounter, tokenizer
+    from compaction_lab.models.budget import Budget, BudgetedModel
     from compaction_lab.models.limiter import LimitedModel, Limits, RateLimiter, limiter_path
     from compaction_lab.models.openai_compatible import OpenAICompatible
     from compaction_lab.models.response_cache import CachedModel, ResponseCache, default_path
@@ -82,13 +98,26 @@ def _endpoint(text: str) -> Model:
         raise ConfigurationError(msg)
     endpoint = OpenAICompatible(**{key: value for key, value in node.items() if key in known})
     model: Model = endpoint
+    counter = TokenCounter(tokenizer("o200k_base"))
     limits = Limits(node.get("requests_per_minute"), node.get("tokens_per_minute"))
     if limits != Limits():
         limiter = RateLimiter(limiter_path(), endpoint.endpoint, limits)
-        model = LimitedModel(endpoint, limiter, TokenCounter(tokenizer("o200k_base")))
+        model = LimitedModel(endpoint, limiter, counter)
+    budget = Budget.of_environment()
+    if budget is not None:
+        if price is None:
+            raise ConfigurationError(f"--max-cost: no price is known for {endpoint.name}; give it priced_as=")
+        model = BudgetedModel(endpoint, model, budget, price, counter)
+    if only_cache() and not node.get("cache", True):
+        raise ConfigurationError(f"{endpoint.name}: cache=false and --existing only-cache leave no one to answer")
     if not node.get("cache", True):
         return model
     return CachedModel(endpoint, model, ResponseCache(default_path()), only_cache=only_cache())
+
+
+def forget_endpoints() -> None:
+    """Build endpoints anew: what this process may ask and spend has changed."""
+    _endpoint.cache_clear()
 
 
 def only_cache() -> bool:

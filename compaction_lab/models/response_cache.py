@@ -11,7 +11,6 @@ import json
 import os
 import socket
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,7 +19,7 @@ from pathlib import Path
 
 from compaction_lab.conversation.json_values import canonical_json
 from compaction_lab.conversation.messages import JSON, ToolCall, Usage
-from compaction_lab.errors import ConfigurationError, ModelError
+from compaction_lab.errors import ConfigurationError, NotCached
 from compaction_lab.models.base import Model, ModelReply, ModelRequest
 from compaction_lab.models.openai_compatible import OpenAICompatible
 
@@ -28,13 +27,16 @@ ENVIRONMENT = "COMPACTION_LAB_CACHE"
 BUSY_S = 60.0
 POLL_S = 0.05
 STALE_FLIGHT_S = 1_800.0
-"""A flight of another host is taken for dead after this; of this host, when its process is gone."""
+"""A flight is taken for dead after this, and at once when its process was one of this host and is gone."""
 
-_TABLES = """
-create table if not exists replies (
-    key text primary key, model text, endpoint text, role text, trial integer, created_s real, used_s real, reply text);
-create table if not exists flights (key text primary key, host text, process integer, started_s real);
-"""
+USE_NOTED_S = 3_600.0
+"""The time of last use is written down again after this, so that reading seldom writes."""
+
+_TABLES = (
+    """create table if not exists replies (key text primary key, model text, endpoint text, role text,
+    trial integer, created_s real, used_s real, reply text)""",
+    "create table if not exists flights (key text primary key, host text, process integer, started_s real)",
+)
 
 
 def default_path() -> Path:
@@ -46,6 +48,16 @@ def default_path() -> Path:
     return root / "compaction_lab" / "replies.sqlite"
 
 
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a kept reply answers, for statistics and pruning."""
+
+    model: str
+    endpoint: str
+    role: str
+    trial: int
+
+
 class ResponseCache:
     """A cache file; safe under threads and processes.
 
@@ -53,44 +65,45 @@ class ResponseCache:
     ----------
     path
         The SQLite file, made with its folder when it is missing.
+
+    Raises
+    ------
+    ConfigurationError
+        The file cannot be made or is no SQLite file.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._local = threading.local()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with self._transaction() as database:
-                database.executescript(_TABLES)
+            with self._database() as database:
+                database.execute("begin immediate")
+                for table in _TABLES:
+                    database.execute(table)
         except (OSError, sqlite3.Error) as error:
             raise ConfigurationError(
                 f"{path}: {error}; the response cache needs a file it may write (set {ENVIRONMENT} to another)"
             ) from error
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        database = getattr(self._local, "database", None)
-        if database is None or self._local.process != os.getpid():
-            database = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
-            database.execute("pragma journal_mode = wal")
-            database.execute("pragma synchronous = normal")
-            self._local.database, self._local.process = database, os.getpid()
-        database.execute("begin immediate")
+    def _database(self) -> Iterator[sqlite3.Connection]:
+        """Open the file for one piece of work, committed as a whole; a call to a model takes far longer than this."""
+        database = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
         try:
             yield database
-        except BaseException:
-            database.execute("rollback")
-            raise
-        database.execute("commit")
+            if database.in_transaction:
+                database.execute("commit")
+        finally:
+            database.close()
 
     def get(self, key: str) -> ModelReply | None:
         """Return the reply kept under a key."""
-        with self._transaction() as database:
-            found = database.execute("select reply from replies where key = ?", (key,)).fetchone()
-            if found is None:
-                return None
-            database.execute("update replies set used_s = ? where key = ?", (time.time(), key))
-        return _decoded(found[0])
+        now_s = time.time()
+        with self._database() as database:
+            found = database.execute("select reply, used_s from replies where key = ?", (key,)).fetchone()
+            if found is not None and now_s - found[1] > USE_NOTED_S:
+                database.execute("update replies set used_s = ? where key = ?", (now_s, key))
+        return None if found is None else _decoded(found[0])
 
     def fetch(self, key: str, about: Fetched, ask: Callable[[], ModelReply]) -> ModelReply:
         """Return the reply kept under ``key``, or ask for it once, whoever else wants it at the same time.
@@ -111,7 +124,8 @@ class ResponseCache:
             time.sleep(POLL_S)
 
     def _take_off(self, key: str) -> bool:
-        with self._transaction() as database:
+        with self._database() as database:
+            database.execute("begin immediate")
             if database.execute("select 1 from replies where key = ?", (key,)).fetchone():
                 return False
             select = "select host, process, started_s from flights where key = ?"
@@ -123,18 +137,18 @@ class ResponseCache:
         return True
 
     def _land(self, key: str) -> None:
-        with self._transaction() as database:
+        with self._database() as database:
             database.execute("delete from flights where key = ?", (key,))
 
     def _keep(self, key: str, about: Fetched, reply: ModelReply) -> None:
         now_s = time.time()
         values = (key, about.model, about.endpoint, about.role, about.trial, now_s, now_s, _encoded(reply))
-        with self._transaction() as database:
+        with self._database() as database:
             database.execute("insert or replace into replies values (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def stats(self) -> list[dict[str, JSON]]:
         """Return a row for each model, endpoint and role: replies, bytes, first and last use (seconds of the epoch)."""
-        with self._transaction() as database:
+        with self._database() as database:
             rows = database.execute(
                 "select model, endpoint, role, count(*), sum(length(reply)), min(created_s), max(used_s) "
                 "from replies group by model, endpoint, role order by model, endpoint, role"
@@ -143,23 +157,14 @@ class ResponseCache:
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def prune(self, *, unused_for_s: float = 0.0, model: str | None = None) -> int:
-        """Forget replies not used for so long, of one model or of all; return how many."""
-        with self._transaction() as database:
+        """Forget replies not used for so long, of one model or of all, and free their space; return how many."""
+        with self._database() as database:
             gone = database.execute(
                 "delete from replies where used_s <= ? and (? is null or model = ?)",
                 (time.time() - unused_for_s, model, model),
             ).rowcount
+            database.execute("vacuum")
         return int(gone)
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """What a kept reply answers, for statistics and pruning."""
-
-    model: str
-    endpoint: str
-    role: str
-    trial: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +176,7 @@ class CachedModel:
     endpoint
         Whose replies these are; its requests are the keys.
     model
-        Who is asked when the cache has no reply: the endpoint, or the endpoint behind a rate limiter.
+        Who is asked when the cache has no reply: the endpoint, or the endpoint behind a limiter and a budget.
     cache
         Where replies are kept.
     only_cache
@@ -194,12 +199,18 @@ class CachedModel:
         return self.model.simulated
 
     def __call__(self, request: ModelRequest) -> ModelReply:
-        """Return the kept reply, or the model's."""
+        """Return the kept reply, or the model's.
+
+        Raises
+        ------
+        NotCached
+            No reply is kept and none may be asked for.
+        """
         key = request_key(self.endpoint, request)
         if self.only_cache:
             found = self.cache.get(key)
             if found is None:
-                raise ModelError(
+                raise NotCached(
                     f"model {self.name}: the reply to a {request.purpose} call is not in the cache {self.cache.path}; "
                     "run without --existing only-cache to ask for it"
                 )
@@ -210,13 +221,15 @@ class CachedModel:
 
 def request_key(model: OpenAICompatible, request: ModelRequest) -> str:
     """Return the sha256 of all that can change a reply: the request's body, the endpoint, the role and the trial."""
-    parts: list[JSON] = [model.endpoint, model.body(request), request.purpose, request.trial, model.stream]
+    parts: list[JSON] = [model.endpoint, model.body(request), request.purpose, request.trial]
     return hashlib.sha256(canonical_json(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _alive(host: str, process: int, started_s: float) -> bool:
+    if time.time() - started_s > STALE_FLIGHT_S:
+        return False
     if host != socket.gethostname():
-        return time.time() - started_s < STALE_FLIGHT_S
+        return True
     try:
         os.kill(process, 0)
     except ProcessLookupError:

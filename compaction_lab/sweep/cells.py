@@ -10,6 +10,7 @@ from pathlib import PurePath
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.records import Cell
+from compaction_lab.sweep.endpoints import HOW_ASKED, REAL, ROLES
 from compaction_lab.sweep.nodes import MISSING, Node, leaves, show
 
 Identity = Callable[[Mapping[str, JSON]], JSON]
@@ -34,10 +35,12 @@ RESULT_KEYS = (
 )
 """All that can change a result. Trials count units, the rest says what else runs, where and how fast."""
 
-UNHASHED = frozenset({"dataset.path", "dataset.on_error"})
-"""Where a dataset lies: its content is hashed instead."""
+UNHASHED = frozenset(
+    {"dataset.path", "dataset.on_error"} | {f"{role}.{setting}" for role in ROLES for setting in HOW_ASKED}
+)
+"""Where a dataset lies (its content is hashed instead), and how a real model is asked."""
 
-LABEL_IGNORES = frozenset({"preset", "name", "path", "on_error"})
+LABEL_IGNORES = frozenset({"preset", "name", "path", "on_error", "base_url"})
 KEY_DIGITS = 12
 
 
@@ -69,13 +72,17 @@ def option_label(group: str, node: Node, defaults: Node, *, main: bool = False) 
     main
         Whether the name stands alone (``sliding_window keep_last=8``), as the strategy of an arm and a model do.
     """
-    name = show(node.get("preset") or node.get("name") or node.get("kind"))
+    # An endpoint is called what its model is called, and how it is asked is no part of a name.
+    endpoint = node.get("kind") == REAL
+    called = node.get("model") if endpoint and node.get("name") == node.get("kind") else None
+    ignored = LABEL_IGNORES | HOW_ASKED | {"model"} if endpoint else LABEL_IGNORES
+    name = show(called or node.get("preset") or node.get("name") or node.get("kind"))
     shipped = dict(leaves(defaults))
     prefix = "" if main else f"{group}."
     differing = [
         f"{prefix}{key}={show(value)}"
         for key, value in leaves(node)
-        if key not in LABEL_IGNORES and (key not in shipped or shipped[key] != value)
+        if key not in ignored and (key not in shipped or shipped[key] != value)
     ]
     return " ".join([name if main else f"{group}={name}", *differing])
 

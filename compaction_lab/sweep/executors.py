@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
+from compaction_lab.errors import BudgetReached, NotCached
+from compaction_lab.models.secrets import key_variables, redacted
 from compaction_lab.records import Cell, UnitResult
 
 Unit: TypeAlias = tuple[str, str, int]
@@ -27,11 +29,16 @@ _PATIENCE_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A unit that was attempted, and the traceback when it failed."""
+    """A unit that was attempted, the traceback when it failed, and why it was left untouched when it was.
+
+    ``left`` is ``uncached`` or ``budget``: a call that may not be made (``--existing only-cache``, ``--max-cost``) is
+    no failure, so nothing of the unit is stored.
+    """
 
     unit: Unit
     result: UnitResult
     trace: str = ""
+    left: Literal["", "uncached", "budget"] = ""
 
 
 class Executor(Protocol):
@@ -47,8 +54,14 @@ def attempt(work: Work, cell: Cell, unit: Unit) -> Finished:
     _, transcript_id, trial = unit
     try:
         return Finished(unit, work(cell, transcript_id, trial))
+    except NotCached as error:
+        return Finished(unit, failed(str(error)), left="uncached")
+    except BudgetReached as error:
+        return Finished(unit, failed(str(error)), left="budget")
     except Exception as error:  # noqa: BLE001 - the boundary of a unit
-        return Finished(unit, failed(f"{type(error).__name__}: {error}"), traceback.format_exc())
+        keys = tuple(key_variables(cell.config))
+        trace = redacted(traceback.format_exc(), keys)
+        return Finished(unit, failed(redacted(f"{type(error).__name__}: {error}", keys)), trace)
 
 
 def failed(error: str) -> UnitResult:

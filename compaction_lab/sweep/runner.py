@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,11 @@ from typing import Literal, cast, get_args
 
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import ConfigurationError
+from compaction_lab.models.budget import ENVIRONMENT as BUDGET
+from compaction_lab.models.budget import Budget
+from compaction_lab.models.registry import ONLY_CACHE, forget_endpoints
 from compaction_lab.records import Cell, UnitResult
+from compaction_lab.sweep.endpoints import require_prices
 from compaction_lab.sweep.executors import Executor, Finished, Processes, Serial, Unit, Work
 from compaction_lab.sweep.grid import Grid
 from compaction_lab.sweep.nodes import Node, show
@@ -39,7 +44,7 @@ class Policy:
     ----------
     existing
         ``only-missing`` does what is owed, ``always`` every unit, ``never`` refuses a run that exists, ``only-cache``
-        does nothing that is not stored already.
+        does the owed units that need no call to a real model: all their replies are in the response cache.
     limit
         Most units to attempt.
     jobs
@@ -49,7 +54,8 @@ class Policy:
     max_error_rate
         Stop once more than this share of the owed units has failed.
     max_cost_usd
-        Stop once the model calls of this invocation have cost this much; simulated and recorded calls cost nothing.
+        Stop before the call that could make the real model calls of this invocation cost more; replies that come out
+        of the cache, simulated and recorded ones cost nothing.
     """
 
     existing: Existing = "only-missing"
@@ -82,6 +88,7 @@ class Tally:
 
     ran: int = 0
     failed: int = 0
+    uncached: int = 0
     owed: int = 0
     interrupted: bool = False
     stopped: str = ""
@@ -168,11 +175,15 @@ def execute(planned: Plan, policy: Policy, manifest: Node, progress: Progress, w
         work = run_unit
     redo = policy.existing == "always"
     todo = list(planned.units if redo else planned.owed)
-    if policy.existing == "only-cache":
-        todo = []
+    if policy.max_cost_usd is not None:
+        require_prices(planned.grid.cells)
     tally = Tally()
     run = _Run(cells, policy, tally, progress, planned.folder / "log.txt", total=len(todo))
-    with RunStore.open(planned.folder, create=True) as store, _interruptible(tally, progress):
+    with (
+        RunStore.open(planned.folder, create=True) as store,
+        _manners(policy),
+        _interruptible(tally, progress),
+    ):
         store.freeze(planned.grid.cells, manifest)
         run.log(f"{len(planned.units)} units, {len(todo)} to do")
         run.work_off(store, todo[: policy.limit], _executor(planned.grid, policy, work, cells), redo=redo)
@@ -218,6 +229,9 @@ class _Run:
     def _record(self, store: RunStore, finished: Finished) -> None:
         key, transcript, trial = finished.unit
         cell, result = self.cells[key], finished.result
+        if finished.left:
+            self._leave(finished)
+            return
         store.write(cell, transcript, trial, result)
         tally, policy = self.tally, self.policy
         error = result.error or "no reason given" if result.outcome == "failed" else ""
@@ -238,13 +252,21 @@ class _Run:
         elif policy.max_cost_usd is not None and tally.spent_usd >= policy.max_cost_usd:
             tally.stopped = f"{tally.spent_usd:.2f} USD are spent (--max-cost)"
 
+    def _leave(self, finished: Finished) -> None:
+        """Note a unit whose calls may not be made; it is owed as before."""
+        self.log(f"left {'/'.join(map(str, finished.unit))}: {finished.result.error}")
+        if finished.left == "uncached":
+            self.tally.uncached += 1
+        else:
+            self.tally.stopped = finished.result.error
+
 
 def spent_usd(cell: Cell, result: UnitResult) -> float:
     """Return what a unit's model calls really cost: neither simulated calls nor recorded ones cost anything."""
     live = cell.config.get("mode") == "live"
     spent = 0.0
     for call in result.calls:
-        if call.get("simulated") or (call.get("purpose") == "agent" and not live):
+        if call.get("simulated") or call.get("cached") or (call.get("purpose") == "agent" and not live):
             continue
         known = (call.get(f"cost_{kind}_usd") for kind in ("billed", "cached", "uncached"))
         spent += next((float(cast("float", cost)) for cost in known if cost is not None), 0.0)
@@ -270,6 +292,29 @@ def _executor(grid: Grid, policy: Policy, work: Work, cells: dict[str, Cell]) ->
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ConfigurationError(f"-j {jobs}: expected a whole number of processes, at least 1")
     return Serial(work, cells) if jobs == 1 else Processes(work, cells, jobs)
+
+
+@contextmanager
+def _manners(policy: Policy) -> Iterator[None]:
+    """Tell the models of this process and its workers what they may not do: ask at all, or spend more."""
+    with tempfile.TemporaryDirectory(prefix="compaction-lab-") as folder:
+        told: dict[str, str] = {}
+        if policy.existing == "only-cache":
+            told[ONLY_CACHE] = "1"
+        if policy.max_cost_usd is not None:
+            told[BUDGET] = Budget.start(Path(folder) / "budget.sqlite", policy.max_cost_usd).announce()
+        before = {name: os.environ.get(name) for name in told}
+        os.environ.update(told)
+        forget_endpoints()
+        try:
+            yield
+        finally:
+            forget_endpoints()
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
 
 
 @contextmanager

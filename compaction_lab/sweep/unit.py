@@ -8,14 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import cast
 
 from compaction_lab.accounting.cache_policy import cache_policy
 from compaction_lab.accounting.latency import LatencyModel
-from compaction_lab.accounting.prices import Price, price_model
 from compaction_lab.arm import Slot
 from compaction_lab.conf_path import datasets_directory
 from compaction_lab.configuration import configuration_files
@@ -28,7 +26,7 @@ from compaction_lab.importers import load_transcripts
 from compaction_lab.importers.lab import transcript_line
 from compaction_lab.models.base import Model
 from compaction_lab.models.registry import SEMANTICS as MODEL_SEMANTICS
-from compaction_lab.models.registry import build_model
+from compaction_lab.models.registry import Role, build_model
 from compaction_lab.quality.calibrated import SEMANTICS as CALIBRATED_SEMANTICS
 from compaction_lab.quality.calibrated import CalibratedReader
 from compaction_lab.quality.judges import SEMANTICS as JUDGE_SEMANTICS
@@ -43,6 +41,7 @@ from compaction_lab.scenarios.planted_facts import plant_from
 from compaction_lab.scenarios.registry import SEMANTICS as SCENARIO_SEMANTICS
 from compaction_lab.scenarios.registry import scenarios
 from compaction_lab.strategies.registry import PlacedStrategy, build
+from compaction_lab.sweep.endpoints import endpoint_price, is_real, price_named, priced_as, pricing_of, real_models
 
 Config = Mapping[str, JSON]
 
@@ -68,7 +67,7 @@ def run_unit(cell: Cell, transcript_id: str, trial: int) -> UnitResult:
     seed = unit_seed(cell, transcript_id, trial)
     if live:
         scenario = _scenarios(_text(dataset))[transcript_id]
-        model = build_model(_node(config, "model"))
+        model = _model(config, "model", "agent")
         if model is None:
             msg = "mode=live needs a model that answers, such as stub_shop; 'compaction-lab options model' lists all"
             raise ConfigurationError(msg)
@@ -122,7 +121,7 @@ def _cast(
     model: Model | None = None
     if isinstance(summarizer, Mapping):
         blocks = bool(summarizer.get("blocking", True))
-        model = build_model(summarizer, role="summarizer")
+        model = _model(config, "summarizer", "summarizer")
     judging = config.get("judge")
     kind = str(judging["kind"]) if isinstance(judging, Mapping) else "subspan"
     return Cast(
@@ -138,13 +137,19 @@ def _cast(
     )
 
 
+def _model(config: Config, part: str, role: Role, agent: Model | None = None) -> Model | None:
+    node = _node(config, part)
+    price = endpoint_price(node, config) if is_real(part, node) else None
+    return build_model(node, role=role, agent=agent, price=price)
+
+
 def _reader(config: Config, agent: Model | None) -> Model | CalibratedReader | None:
     reader = config.get("reader")
     if not isinstance(reader, Mapping):
         return None
     if _reads_by_curve(config):
         return CalibratedReader.of(reader)
-    return build_model(reader, role="reader", agent=agent)
+    return _model(config, "reader", "reader", agent)
 
 
 def _reads_by_curve(config: Config) -> bool:
@@ -171,40 +176,29 @@ def _slots(config: Config, tools: tuple[ToolDefinition, ...], accounts: Accounts
 
 
 def _accounts(config: Config, *, recorded_bill: bool) -> Accounts:
-    pricing = config.get("pricing")
-    model = str(pricing.get("model")) if isinstance(pricing, Mapping) and pricing.get("model") else ""
+    model = str(pricing_of(config).get("model") or "")
     policy = config.get("cache_policy")
     if isinstance(policy, str):
         policy = configuration_files().read("cache_policy", policy)
     caching = cache_policy(cast("Config | None", policy), model)
-    price = _price(_text(cast("Config", pricing))) if model else None
+    price = price_named(model, config) if model else None
     return Accounts(
         counter(str(config.get("tokenizer") or "o200k_base")),
         price.with_long_writes() if price is not None and caching.long_writes else price,
         caching,
         LatencyModel(),
         recorded_bill,
+        {str(node["model"]): endpoint_price(node, config) for _, node in real_models(config)},
     )
-
-
-@cache
-def _price(pricing: str) -> Price | None:
-    node = json.loads(pricing)
-    on = node.get("on")
-    try:
-        day = None if on is None else date.fromisoformat(str(on))
-    except ValueError as error:
-        msg = f"pricing.on={on!r}: {error}; expected a day such as 2026-11-01, or null for today's prices"
-        raise ConfigurationError(msg) from error
-    return price_model(node["model"], overrides=node.get("overrides") or {}, on=day)
 
 
 def _window(config: Config) -> int | None:
     window = config.get("window")
     if isinstance(window, int):
         return window
-    pricing = config.get("pricing")
-    price = _price(_text(pricing)) if isinstance(pricing, Mapping) and pricing.get("model") else None
+    agent = dict(real_models(config)).get("model")
+    model = priced_as(agent) if agent is not None else str(pricing_of(config).get("model") or "")
+    price = price_named(model, config) if model else None
     return price.context_window if price is not None else None
 
 

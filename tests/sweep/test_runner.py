@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compaction_lab.errors import ConfigurationError
+from compaction_lab.errors import BudgetReached, ConfigurationError, NotCached
 from compaction_lab.records import Cell, UnitResult
 from compaction_lab.sweep import lines
 from compaction_lab.sweep.executors import Processes
@@ -93,13 +93,28 @@ def test_limits_stop_early(workshop: Workshop) -> None:
     assert "--max-error-rate" in tally.stopped
 
 
-def test_existing_runs_can_be_refused_redone_or_only_looked_at(workshop: Workshop) -> None:
+def test_existing_runs_can_be_refused_or_redone(workshop: Workshop) -> None:
     assert workshop.run(limit=3).ran == 3
     with pytest.raises(ConfigurationError, match="this run exists"):
         workshop.run(existing="never")
-    assert workshop.run(existing="only-cache").owed == 6
     assert workshop.run(existing="always").ran == 9
     assert len(workshop.attempts) == 12
+
+
+def test_units_whose_calls_may_not_be_made_are_left_as_they_were(workshop: Workshop) -> None:
+    def failing(error: Exception) -> Callable[[str, str], bool]:
+        def fail(arm: str, transcript: str) -> bool:
+            if (arm, transcript) == ("masking", "two"):
+                raise error
+            return False
+
+        return fail
+
+    tally = workshop.run(existing="only-cache", failing=failing(NotCached("a reply is missing")))
+    assert (tally.ran, tally.failed, tally.uncached, tally.owed, len(workshop.rows())) == (8, 0, 1, 1, 8)
+    tally = workshop.run(max_cost_usd=1.0, failing=failing(BudgetReached("0.99 of 1.00 USD are spent")))
+    assert (tally.ran, tally.failed, tally.owed, tally.stopped) == (0, 0, 1, "0.99 of 1.00 USD are spent")
+    assert workshop.run().ran == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -374,6 +374,7 @@ def main() -> None:
                     print("  at", made["stops"][at], "\n  ours  ", _brief(a), "\n  theirs", _brief(b))  # noqa: T201
                     break
     print(f"{given.framework}: {len(cases)} cases, {dropped} with a loss, {different} differ, {errors} errors")  # noqa: T201
+    sys.exit(1 if different else 0)
 
 
 def _brief(kept: list[Any]) -> list[str]:

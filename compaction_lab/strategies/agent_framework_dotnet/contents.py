@@ -53,7 +53,7 @@ def message_bytes(message: Message) -> int:
 
 
 def group_tokens(messages: Iterable[Message], counter: Counter) -> int:
-    """Return the tokens of a group: a quarter of its bytes, or the exact ones of its texts and a quarter of the rest."""
+    """Return the tokens of a group: a quarter of its bytes, or exact ones of its texts and a quarter of the rest."""
     tokenizer = counter.tokenizer if isinstance(counter, TokenCounter) else None
     if tokenizer is None or tokenizer.name in ("characters", "bytes_over_4"):
         return sum(map(message_bytes, messages)) // 4

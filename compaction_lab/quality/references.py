@@ -26,7 +26,7 @@ from typing import TypeAlias, cast
 
 from compaction_lab.conversation.context import Block, Context, Counter, Key
 from compaction_lab.conversation.log import Log, is_system
-from compaction_lab.conversation.messages import JSON, Message, ToolDefinition
+from compaction_lab.conversation.messages import JSON, ToolDefinition
 from compaction_lab.conversation.transcript import Transcript
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.quality.evidence import searchable
@@ -336,7 +336,9 @@ class ReferenceWatch:
     found: Found
     log: Log
     counter: Counter
-    _written: dict[Block, tuple[tuple[Key, Message], ...]] = field(init=False, default_factory=dict)
+    _written: dict[Block, dict[str, Key]] = field(init=False, default_factory=dict)
+    _sent: Context | None = field(init=False, default=None)
+    _texts: list[tuple[str, Key]] = field(init=False, default_factory=list)
 
     def rows(self, stop: int, turn: int, call: int, sent: Context) -> list[Row]:
         """Return a probe row for each reference of the call at ``stop``, judged by what is sent with it.
@@ -394,23 +396,26 @@ class ReferenceWatch:
         for index in reversed(reference.holders):
             if sent.get((index, 0)) is originals[index]:
                 return index, 0
-        for key, message in reversed(self._replacements(sent)):
-            if says(searchable(message), reference.spellings):
-                return key
-        return None
+        return next((key for text, key in self._replacements(sent) if says(text, reference.spellings)), None)
 
-    def _replacements(self, sent: Context) -> list[tuple[Key, Message]]:
-        """Return what is sent and is not the log's own: summaries, stand-ins, inserted text. Kept block by block."""
-        known = self._written
+    def _replacements(self, sent: Context) -> list[tuple[str, Key]]:
+        """Return what is sent and is not the log's own (summaries, stand-ins, inserted text) with its place.
+
+        Each text once, newest place first: a thousand equal placeholders are one text. Kept block by block.
+        """
+        if self._sent is not sent:
+            known = self._written
+            self._written = {block: known[block] if block in known else self._own_texts(block) for block in sent.blocks}
+            merged: dict[str, Key] = {}
+            for texts in self._written.values():
+                merged.update(texts)
+            self._sent, self._texts = sent, sorted(merged.items(), key=lambda placed: placed[1], reverse=True)
+        return self._texts
+
+    def _own_texts(self, block: Block) -> dict[str, Key]:
         originals = self.log.messages
-        self._written = {
-            block: known[block]
-            if block in known
-            else tuple(
-                (key, message)
-                for key, message in zip(block.keys, block.messages, strict=True)
-                if key[1] or originals[key[0]] is not message
-            )
-            for block in sent.blocks
+        return {
+            searchable(message): key
+            for key, message in zip(block.keys, block.messages, strict=True)
+            if key[1] or originals[key[0]] is not message
         }
-        return [placed for block in sent.blocks for placed in self._written[block]]

@@ -65,6 +65,12 @@ OWN_METRICS = {
     "overflow": "1 if the window overflowed, else 0",
 }
 
+_SUMS = {
+    "whole_run_tokens": ("input_tokens", "summarizer_input_tokens", "summarizer_output_tokens"),
+    "total_input_tokens": ("input_tokens", "summarizer_input_tokens"),
+    "total_output_tokens": ("output_tokens", "reasoning_tokens", "summarizer_output_tokens"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class _Arms:
@@ -202,12 +208,8 @@ def _unit_values(run: Run, units: pd.DataFrame, metric: str, kind: str | None) -
             return pd.Series(np.nan, index=units.index)
         summarizer = run.bills.loc[units.index, f"summarizer_cost_{kind}_usd"]
         return units[f"cost_{kind}_usd"] + (summarizer if metric == "cost_usd" else 0.0)
-    if metric == "whole_run_tokens":
-        return units["input_tokens"] + units["summarizer_input_tokens"] + units["summarizer_output_tokens"]
-    if metric == "total_input_tokens":
-        return units["input_tokens"] + units["summarizer_input_tokens"]
-    if metric == "total_output_tokens":
-        return units["output_tokens"] + units["reasoning_tokens"] + units["summarizer_output_tokens"]
+    if metric in _SUMS:
+        return units[list(_SUMS[metric])].sum(axis=1, skipna=False)
     if metric == "overflow":
         return units["outcome"] == "overflow"
     if metric == "compactions":

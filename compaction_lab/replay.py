@@ -372,6 +372,7 @@ def replay(
     tokenizer: str = "o200k_base",
     *,
     priced_as: str | None = None,
+    cache_policy: str = "openai",
     summarizer: Model | None = None,
     reader: Model | None = None,
 ) -> Run:
@@ -386,32 +387,40 @@ def replay(
     tokenizer
         Counting rule of the tables, and of the strategy unless it has its own.
     priced_as
-        Name of the model to price the calls as; without it costs are missing.
+        Name of the model to price the calls as, at today's prices; without it costs are missing.
+    cache_policy
+        Which provider's prompt cache is simulated; ``none`` for none.
     summarizer, reader
         Who writes summaries and answers probes; the deterministic stubs when not given.
 
     Returns
     -------
     Run
-        Two arms, ``none`` and the strategy's name, with the tables that :func:`compaction_lab.load_run` gives.
+        Two arms, ``none`` and the strategy under the label a sweep would give it, with the tables that
+        :func:`compaction_lab.load_run` gives.
     """
+    from compaction_lab.accounting import cache_policy as caching
     from compaction_lab.accounting.prices import price_model
+    from compaction_lab.configuration import configuration_files
     from compaction_lab.models.registry import build_model
-    from compaction_lab.strategies.registry import strategy
+    from compaction_lab.strategies.registry import preset, strategy
+    from compaction_lab.sweep.cells import option_label
     from compaction_lab.sweep.loading import Run
 
     counter = TokenCounter(find_tokenizer(tokenizer))
     price = None if priced_as is None else price_model(priced_as)
     summarizer = summarizer or build_model({"kind": "stub"}, role="summarizer")
     reader = reader or build_model({"kind": "stub"}, role="reader")
-    arms = {"none": strategy("none")} | {s.name: s}
+    policy = caching.cache_policy(configuration_files().read("cache_policy", cache_policy), priced_as or "")
+    given: dict[str, JSON] = {"preset": s.name, **s.parameters}
+    arms = {"none": strategy("none"), option_label("strategy", given, preset(s.name), main=True): s}
     cells, results = [], {}
     for label, placed in arms.items():
         rule = counter if placed.tokenizer is None else counting_rule(placed.tokenizer)
         overhead = rule.tools(transcript.tools) + rule.request_overhead
         slot = Slot(placed.run, placed.when, placed.history, rule, overhead)
-        accounts = Accounts(counter, price, recorded_bill=label == "none")
-        config: dict[str, JSON] = {"strategy": {"preset": label, **placed.parameters}, "baseline_arm": "none"}
+        accounts = Accounts(counter, price, policy, recorded_bill=label == "none")
+        config: dict[str, JSON] = {"strategy": {"preset": placed.name, **placed.parameters}, "baseline_arm": "none"}
         cell = Cell(label, label, "recorded", transcript.id, 0, config)
         cells.append(cell)
         cast = Cast((slot,), summarizer, reader, references=ReferenceRules())

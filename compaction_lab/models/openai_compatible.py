@@ -13,6 +13,7 @@ import os
 import random
 import re
 import time
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -162,7 +163,7 @@ class OpenAICompatible:
                 raise self._refusal(error) from None
             except openai.APIConnectionError as error:
                 cause = f": {error.__cause__}" if error.__cause__ else ""
-                last = f"{self._reason(error)}{self._clean(cause)}"
+                last = f"{self._reason(error).rstrip('.')}{self._clean(cause)}"
                 break
             except broken as error:
                 last = self._reason(error) or type(error).__name__
@@ -170,7 +171,7 @@ class OpenAICompatible:
                     raise ContextOverflow(f"{self._place()}: {last}") from None
                 if attempt < self.retries:
                     time.sleep(min(_LONGEST_PAUSE_S, _PAUSE_S * 2**attempt) * random.uniform(0.75, 1.25))  # noqa: S311
-        raise ModelError(f"{self._place()}: {last}; {self.retries + 1} attempts, none gave a usable answer")
+        raise ModelError(f"{self._place()}: {last} (no usable answer in {self.retries + 1} attempts)")
 
     def _ask(self, request: ModelRequest) -> ModelReply:
         body = self.body(request)
@@ -181,7 +182,7 @@ class OpenAICompatible:
         if self.stream:
             options = {"stream": True, "stream_options": {"include_usage": True}}
             with completions.create(**body, **options, extra_body=extra or None) as stream:  # type: ignore[call-overload]
-                chunks = (cast("Payload", chunk.model_dump()) for chunk in stream)
+                chunks = (cast("Payload", chunk.model_dump(exclude_unset=True)) for chunk in stream)
                 payload, first_s = joined(self._without_key(chunks), lambda: time.perf_counter() - started)
         else:
             raw = completions.with_raw_response.create(**body, extra_body=extra or None)  # type: ignore[call-overload]
@@ -191,10 +192,15 @@ class OpenAICompatible:
         return replace(reply, latency_s=latency_s, first_token_s=first_s)
 
     def _without_key(self, chunks: Iterator[Payload]) -> Iterator[Payload]:
-        for chunk in chunks:
-            text = json.dumps(chunk)
-            clean = self._clean(text)
-            yield chunk if clean == text else json.loads(clean)
+        import openai
+
+        try:
+            for chunk in chunks:
+                text = json.dumps(chunk)
+                clean = self._clean(text)
+                yield chunk if clean == text else json.loads(clean)
+        except openai.APIConnectionError as error:  # the library retries a request, never a stream under way
+            raise MalformedAnswer(f"the stream broke off: {error.__cause__ or error}") from None
 
     def _refusal(self, error: Exception) -> ModelError:
         text = self._reason(error)
@@ -226,7 +232,9 @@ class OpenAICompatible:
             )
         # An empty address would make the library look into the environment for another.
         address = self.base_url or "https://api.openai.com/v1"
-        return OpenAI(api_key=key or "none", base_url=address, timeout=self.timeout_s, max_retries=self.retries)
+        client = OpenAI(api_key=key or "none", base_url=address, timeout=self.timeout_s, max_retries=self.retries)
+        weakref.finalize(self, client.close)
+        return client
 
 
 def _sendable(message: Mapping[str, JSON]) -> dict[str, JSON]:

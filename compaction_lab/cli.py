@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import compaction_lab
 from compaction_lab.commands import (
+    cache,
     compact,
     compare,
     export,
@@ -36,6 +37,7 @@ VERBS = {
     "export": export,
     "import": import_sessions,
     "options": options,
+    "cache": cache,
 }
 EXAMPLES = """\
 examples:

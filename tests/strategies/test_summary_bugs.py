@@ -1,4 +1,4 @@
-"""What went wrong in shipped summarisers, each on its smallest conversation: shown where a preset is faithful, and mended."""
+"""What went wrong in shipped summarisers, on its smallest conversation: shown where faithful, and mended."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_b62_an_empty_answer_of_a_provider_is_no_compaction() -> None:
 
 def test_a_providers_item_stands_for_what_came_before_it() -> None:
     endpoint = EndpointModel(
-        lambda messages, instructions: {"type": "compaction", "encrypted_content": str(len(messages))}
+        lambda messages, _: {"type": "compaction", "encrypted_content": str(len(messages))}
     )
     messages, _, _ = once(f18(), "opaque_compaction", ask=endpoint, source="endpoint", threshold=10)
     assert [message.role for message in messages] == ["system", "assistant"]

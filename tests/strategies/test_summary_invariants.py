@@ -102,7 +102,7 @@ def test_nothing_protected_is_touched(messages: list[Message], strategy: Strateg
 @few
 @given(st.one_of(conversations(), messy_conversations()), any_strategy)
 def test_pinned_messages_survive_and_the_memory_has_a_json_form(messages: list[Message], strategy: Strategy) -> None:
-    def witness(situation: Situation, done: Compaction) -> None:
+    def witness(_: Situation, done: Compaction) -> None:
         if done.memory is not None and isinstance(done.memory, (tuple, int, str)):
             assert decode(encode(done.memory)) == done.memory
 

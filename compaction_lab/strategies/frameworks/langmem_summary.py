@@ -59,6 +59,8 @@ class SummarizeMessages:
 
     def __call__(self, situation: Situation) -> Steps:
         """Show the running summary, merged with what has overflowed since."""
+        if self._rests(situation):
+            return Compaction(base="last")
         entries = tuple(situation.context.entries())
         count = situation.counter.message
         head = 1 if entries and entries[0].message.role == "system" and entries[0].message.source != "summary" else 0
@@ -80,6 +82,15 @@ class SummarizeMessages:
             return Compaction(outcome=outcome)
         hidden = running.hidden if stop is not None and outcome == "ok" else running.covered
         return self._shown(rest, hidden, running, outcome)
+
+    def _rests(self, situation: Situation) -> bool:
+        """Whether the previous result can stand: too little has come since the last summary for another."""
+        last, running = situation.last, situation.memory
+        if last is None or (isinstance(running, Running) and running.hidden != running.covered):
+            return False
+        # What the system message and the summary weigh is counted too: it only means looking more closely sooner.
+        before = self.max_tokens if self.max_tokens_before_summary is None else self.max_tokens_before_summary
+        return last.tokens(situation.counter) < before
 
     def _overflow(self, rest: tuple[Placed, ...], done: int, room: int, situation: Situation) -> int | None:
         """Return the index of the message at which enough has come together and what follows fits."""

@@ -99,6 +99,8 @@ class MemoryBlocks:
             start += self._flushed(every[start:end], situation)
         if start and self.fact_block:
             facts, outcome = yield from self._facts(every[:start], facts, situation)
+        if not start and situation.last is not None and state.seen and not self.archive_block:
+            return Compaction((), state._replace(seen=context.stop), "last")
         before = state.before
         if start:
             before = every[start].key[0] if start < len(every) else context.stop
@@ -146,7 +148,8 @@ class MemoryBlocks:
         text = self._content(context, state)
         if text:
             place = next((e.key for e in context.entries((state.before, 0)) if not is_system(e.message)), None)
-            after = next((e.key for e in context.before(place or (context.stop, 0)) if e.key not in set(gone)), (-1, 0))
+            going = set(gone)
+            after = next((e.key for e in context.before(place or (context.stop, 0)) if e.key not in going), (-1, 0))
             message = Message(self.insert_method, (Text(text),), source="summary")
             edits.append(Edit("inserted", (), Placed((after[0], after[1] + 1), message)))
         return Compaction(tuple(edits), state, reason=f"{len(gone)} messages flushed" if gone else "", outcome=outcome)

@@ -178,7 +178,6 @@ class _WhenDue:
 
 def when_due(trigger: Trigger, strategy: Strategy, situation: Situation) -> Steps:
     """Let a strategy act when its trigger, shown what was made of the history so far, says so."""
-
     return continuing(_WhenDue(trigger, strategy), situation)
 
 

@@ -90,7 +90,7 @@ class Composer:
         overrides = [f"hydra.searchpath=[{','.join(f'file://{path}' for path in others)}]"] if others else []
         for group, name in choices.items():
             target = f"{OVERLAYS[group]}@{group}" if group in OVERLAYS else group
-            overrides.append(f"{target}={'null' if name is None else name}")
+            overrides.append(f"~{target}" if name is None else f"{target}={name}")  # Hydra has no word for none
         GlobalHydra.instance().clear()
         try:
             with initialize_config_dir(str(first), version_base="1.3"):

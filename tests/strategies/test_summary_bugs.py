@@ -215,3 +215,11 @@ def test_truncation_is_what_agentscope_falls_back_to() -> None:
     messages, arm, _ = once(f18(), "agentscope/context_compression", ask=FaultySummarizer("raising"), window=400)
     assert len(messages) < 18
     assert "after: rejected: summarizer failed" in arm.firings[0].reason
+
+
+@pytest.mark.parametrize("name", ["goose/context_compaction", "roo_code/condense", "codex/compact", "vibe/auto_compact"])
+def test_b50_a_session_of_a_single_turn_is_compacted_too(name: str) -> None:
+    extra = {"auto_compact_threshold": 100} if name == "vibe/auto_compact" else {}
+    messages, _, scribe = once(rounds(20), name, window=500, **extra)
+    assert scribe.requests
+    assert len(messages) < 8

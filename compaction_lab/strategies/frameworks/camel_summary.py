@@ -50,11 +50,13 @@ class ChatAgentSummary:
             return Compaction()
         summaries = sum(count(message) for message in situation.context.messages if is_summary(message))
         if summaries > limit * self.summary_window_ratio:
-            return Summarize(keep=0, role="assistant", max_summary_tokens=None, only_if_shorter=False)(situation)
+            return Summarize(keep=0, unit="message", role="assistant", max_summary_tokens=None, only_if_shorter=False)(
+                situation
+            )
         threshold = int((limit - summaries) * self.summarize_threshold / 100) + summaries
         if found <= threshold:
             return Compaction()
         progressive = Summarize(
-            keep=0, role="assistant", previous="keep", max_summary_tokens=None, only_if_shorter=False
+            keep=0, unit="message", role="assistant", previous="keep", max_summary_tokens=None, only_if_shorter=False
         )
         return progressive(situation)

@@ -44,6 +44,7 @@ class Compact:
             limit = int(known_window(situation, None, "codex/compact") * SHARE)
         compacting = Summarize(
             keep=0,
+            unit="message",
             user_tokens=self.compact_user_message_max_tokens,
             prompt=self.compact_prompt,
             prefix=PREFIX,

@@ -39,6 +39,7 @@ class ContextCompaction:
         """Compact when due."""
         summary = Summarize(
             keep=0,
+            unit="message",
             stays=("last_user",),
             asks="conversation" if self.native else "transcript",
             input_tokens=situation.window_tokens,

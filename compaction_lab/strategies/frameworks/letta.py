@@ -50,7 +50,7 @@ class Compaction:
         sliding = self.mode.endswith("sliding_window")
         summary = Summarize(
             keep=1 - self.sliding_window_percentage if sliding else 0,
-            unit="message_fraction" if sliding else "turn",
+            unit="message_fraction" if sliding else "message",
             asks="conversation" if self.mode.startswith("self_compact") else "transcript",
             max_summary_tokens=self.clip_chars // 4,
         )

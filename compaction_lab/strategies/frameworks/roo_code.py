@@ -40,5 +40,7 @@ class Condense:
     def __call__(self, situation: Situation) -> Steps:
         """Condense when due."""
         share = min(self.auto_condense_context_percent, 90) / 100
-        summary = Summarize(keep=0, prompt=self.custom_condensing_prompt, max_summary_tokens=None, prefix="")
+        summary = Summarize(
+            keep=0, unit="message", prompt=self.custom_condensing_prompt, max_summary_tokens=None, prefix=""
+        )
         return when_due(WindowFractionExceeds(share, inclusive=True), summary, situation)

@@ -30,5 +30,5 @@ class AutoCompact:
 
     def __call__(self, situation: Situation) -> Steps:
         """Compact when due."""
-        summary = Summarize(keep=0, max_summary_tokens=None, prefix="", only_if_shorter=False)
+        summary = Summarize(keep=0, unit="message", max_summary_tokens=None, prefix="", only_if_shorter=False)
         return when_due(TokensExceed(self.auto_compact_threshold - 1), summary, situation)

@@ -51,7 +51,7 @@ async def limited(factory: Any, events: list[Any]) -> list[Any]:
     """Return what a limiter passes on."""
     passed: list[Any] = []
 
-    async def call_next(left: Any, context: Any) -> None:  # noqa: ARG001
+    async def call_next(left: Any, context: Any) -> None:
         passed.extend(left)
 
     await factory(None, None).on_llm_call(call_next, events, None)

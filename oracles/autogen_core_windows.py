@@ -62,7 +62,7 @@ class Client:
 
     component_type = "model"
 
-    def count_tokens(self, messages: list[Any], *, tools: Any = ()) -> int:  # noqa: ARG002
+    def count_tokens(self, messages: list[Any], *, tools: Any = ()) -> int:
         """Return the tokens of some messages."""
         return sum(self._one(line, message) for message in messages for line in kept(message))
 

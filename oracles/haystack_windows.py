@@ -19,7 +19,7 @@ def to(m: dict[str, Any]) -> ChatMessage:
     if m["role"] == "assistant":
         calls = [ToolCall(tool_name=c["name"], arguments=json.loads(c["arguments"]), id=c["id"]) for c in m["calls"]]
         made = ChatMessage.from_assistant(texts[0], tool_calls=calls)
-        made._content[1:1] = [TextContent(text) for text in texts[1:]]  # noqa: SLF001 - no public way to several texts
+        made._content[1:1] = [TextContent(text) for text in texts[1:]]
         return made
     if m["role"] == "system":
         return ChatMessage.from_system(texts[0])
@@ -37,7 +37,7 @@ def kept(message: ChatMessage) -> list[Any]:
 class State(SimpleNamespace):
     """What the hook needs of an agent's state."""
 
-    def set(self, key: str, value: Any, handler_override: Any = None) -> None:  # noqa: ARG002
+    def set(self, key: str, value: Any, handler_override: Any = None) -> None:
         """Store a value."""
         self.data[key] = value
 

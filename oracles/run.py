@@ -140,7 +140,7 @@ def run(name: str, options: argparse.Namespace) -> int:
         script, *arguments = oracle.command
         size = ["--freeze", str(GOLDEN / f"{name}.jsonl")] if options.freeze else []
         command = [sys.executable, str(HERE / script), *arguments, "--python", str(oracle.python), "-n", str(count)]
-        return subprocess.run([*command, *size], check=False).returncode  # noqa: S603 - our own script
+        return subprocess.run([*command, *size], check=False).returncode
     ours = import_module(oracle.cases)
     make = getattr(ours, "small_cases", ours.cases) if options.freeze else ours.cases
     cases = list(make(count, options.seed))
@@ -168,7 +168,7 @@ def set_up(oracle: Oracle, requirements: Path) -> None:
         "-r",
         str(requirements),
     ]
-    subprocess.run(pip, check=True)  # noqa: S603 - pinned packages, by name
+    subprocess.run(pip, check=True)
 
 
 def theirs(oracle: Oracle, cases: list[Any]) -> Iterator[Any]:
@@ -176,7 +176,7 @@ def theirs(oracle: Oracle, cases: list[Any]) -> Iterator[Any]:
     sent = "".join(json.dumps(case) + "\n" for case in cases)
     # -P: the bridge's own folder must not come before the package of the same name.
     command = [str(oracle.python), "-P", str(HERE / oracle.bridge)]
-    done = subprocess.run(command, input=sent, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(command, input=sent, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{oracle.bridge} failed:\n{done.stderr[-2000:]}")
     yield from map(json.loads, done.stdout.splitlines())

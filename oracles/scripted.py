@@ -48,6 +48,6 @@ def serve(answer: Callable[[dict[str, Any]], list[Any]]) -> None:
     for line in sys.stdin:
         case = json.loads(line)
         try:
-            print(json.dumps({"kept": answer(case)}), flush=True)  # noqa: T201 - the bridge's output
+            print(json.dumps({"kept": answer(case)}), flush=True)
         except Exception as error:  # noqa: BLE001 - whatever the framework raises is what it does
-            print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)  # noqa: T201
+            print(json.dumps({"error": f"{type(error).__name__}: {error}"}), flush=True)

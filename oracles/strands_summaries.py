@@ -13,7 +13,7 @@ from strands.types.exceptions import ContextWindowOverflowException
 class Scripted(SummarizingConversationManager):
     """Writes the scripted summary."""
 
-    def _generate_summary(self, messages: list[Any], agent: Any) -> Any:  # noqa: ARG002
+    def _generate_summary(self, messages: list[Any], agent: Any) -> Any:
         shown = "\n".join(text for m in messages for text in texts(m))
         return {"role": "user", "content": [{"text": echo(shown)}]}
 

@@ -211,7 +211,7 @@ WINDOWLESS = ("inspect_ai",)
 def case(framework: str, number: int) -> dict[str, Any]:
     """Return one random case; equal numbers give equal cases."""
     kind, parameters, shape = FRAMEWORKS[framework]
-    rng = random.Random(f"{framework} {number}")  # noqa: S311 - reproducible, not secret
+    rng = random.Random(f"{framework} {number}")
     shape = dict(shape)
     task_first = shape.pop("task_first", False)
     whole = shape.pop("whole_batches", False) or task_first
@@ -267,7 +267,7 @@ def theirs(framework: str, python: str, cases: list[dict[str, Any]]) -> list[dic
     """Return the original's answers."""
     lines = "\n".join(map(json.dumps, cases)) + "\n"
     bridge = str(HERE / f"{framework.removesuffix('_interval')}_summaries.py")
-    done = subprocess.run([python, bridge], input=lines, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run([python, bridge], input=lines, capture_output=True, text=True, check=False)
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if len(answers) != len(cases):
         sys.exit(f"{framework}: {len(answers)} answers to {len(cases)} cases\n{done.stderr[-2000:]}")
@@ -294,21 +294,21 @@ def main() -> int:
         if "error" in answer:
             errors += 1
             if errors <= 3:
-                print(number, answer["error"])  # noqa: T201
+                print(number, answer["error"])
             continue
         mine = ours(made)
         changed += any(any("S(" in line[1] for line in kept) for kept in mine)
         if mine != answer["kept"]:
             different += 1
             if different <= 1:
-                print(number, json.dumps(made["parameters"]), "window", made["window"], "stops", made["stops"])  # noqa: T201
+                print(number, json.dumps(made["parameters"]), "window", made["window"], "stops", made["stops"])
                 for m in made["messages"]:
-                    print("   ", m["role"], m["text"].replace("\n", "|"), m["calls"], m["call_id"])  # noqa: T201
+                    print("   ", m["role"], m["text"].replace("\n", "|"), m["calls"], m["call_id"])
                 for at, (a, b) in enumerate(zip(mine, answer["kept"], strict=True)):
                     if a != b:
-                        print("  at", made["stops"][at], "\n  ours  ", a, "\n  theirs", b)  # noqa: T201
+                        print("  at", made["stops"][at], "\n  ours  ", a, "\n  theirs", b)
                         break
-    print(f"{given.framework}: {len(cases)} cases, {changed} with a summary, {different} differ, {errors} errors")  # noqa: T201
+    print(f"{given.framework}: {len(cases)} cases, {changed} with a summary, {different} differ, {errors} errors")
     return 1 if different or errors else 0
 
 

@@ -260,7 +260,7 @@ FRAMEWORKS: dict[str, tuple[Kind, ...]] = {
             history="stored",
             stops=3,
         ),
-        Kind("openhands/conversation_window", lambda r: {}, occasion="overflow", history="stored", stops=2),  # noqa: ARG005
+        Kind("openhands/conversation_window", lambda r: {}, occasion="overflow", history="stored", stops=2),
     ),
 }
 
@@ -270,7 +270,7 @@ SWAPPED = {"agents/session_settings": {"counts_input": True}}
 
 def case(framework: str, number: int) -> Case:
     """Return one random case; equal numbers give equal cases."""
-    rng = random.Random(f"{framework} {number}")  # noqa: S311 - reproducible, not secret
+    rng = random.Random(f"{framework} {number}")
     kinds = FRAMEWORKS[framework]
     kind = kinds[number % len(kinds)]
     messages = conversation(rng, kind.shape)
@@ -321,7 +321,7 @@ def theirs(framework: str, python: str, cases: list[Case]) -> list[Case]:
     """Return the original's answers."""
     lines = "\n".join(map(json.dumps, cases)) + "\n"
     bridge = str(HERE / f"{framework}_windows.py")
-    done = subprocess.run([python, bridge], input=lines, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run([python, bridge], input=lines, capture_output=True, text=True, check=False)
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith(('{"kept"', '{"error"'))]
     if len(answers) != len(cases):
         sys.exit(f"{framework}: {len(answers)} answers to {len(cases)} cases\n{done.stderr[-2000:]}")
@@ -357,7 +357,7 @@ def main() -> None:
         if "error" in answer:
             errors += 1
             if errors <= 2:
-                print(number, made["kind"], answer["error"])  # noqa: T201
+                print(number, made["kind"], answer["error"])
             continue
         mine = ours(made)
         dropped += any(len(kept) < stop for kept, stop in zip(mine, made["stops"], strict=True))
@@ -365,15 +365,15 @@ def main() -> None:
             continue
         different += 1
         if different <= 2:
-            print(number, made["kind"], json.dumps(made["parameters"]), "stops", made["stops"])  # noqa: T201
+            print(number, made["kind"], json.dumps(made["parameters"]), "stops", made["stops"])
             for m in made["messages"]:
                 calls = [call["id"] for call in m["calls"]]
-                print("   ", m["role"], [text[:30] for text in m["texts"]], calls, m["call_id"])  # noqa: T201
+                print("   ", m["role"], [text[:30] for text in m["texts"]], calls, m["call_id"])
             for at, (a, b) in enumerate(zip(mine, answer["kept"], strict=True)):
                 if a != b:
-                    print("  at", made["stops"][at], "\n  ours  ", _brief(a), "\n  theirs", _brief(b))  # noqa: T201
+                    print("  at", made["stops"][at], "\n  ours  ", _brief(a), "\n  theirs", _brief(b))
                     break
-    print(f"{given.framework}: {len(cases)} cases, {dropped} with a loss, {different} differ, {errors} errors")  # noqa: T201
+    print(f"{given.framework}: {len(cases)} cases, {dropped} with a loss, {different} differ, {errors} errors")
     sys.exit(1 if different else 0)
 
 

@@ -48,7 +48,7 @@ class _Unit:
 class ExtractiveSummarizer:
     """Summarise by copying lines and sentences verbatim, in their order, under a token budget.
 
-    The transcript (the request's last user message) is cut into blocks by role, blocks into lines, long lines into
+    The transcript (the fenced user message, else the request's own messages) is cut into blocks by role, blocks into lines, long lines into
     sentences. Lines stand under the nearest title: a heading, a short line ending in a colon, the first string of a
     JSON record, or the sentence that leads into a list; a rule (``---``) ends what stands under a title.
 
@@ -77,8 +77,12 @@ class ExtractiveSummarizer:
     simulated: bool = True
 
     def __call__(self, request: ModelRequest) -> ModelReply:
-        """Summarise the last user message of the request."""
-        transcript = next((m.text for m in reversed(request.messages) if m.role == "user"), "")
+        """Summarise the transcript that the request holds, or its messages when they are the conversation itself."""
+        transcript = next((m.text for m in request.messages if "<transcript>" in m.text and m.role == "user"), None)
+        if transcript is None:
+            *conversation, asked = request.messages
+            said = [message for message in conversation if message.role not in ("system", "developer")]
+            transcript = "\n".join(f"{message.role}: {message.text}" for message in said) or asked.text
         budget = self.max_tokens if request.max_output_tokens is None else request.max_output_tokens
         return ModelReply(text=summarize(transcript, budget, self.count or _o200k()))
 

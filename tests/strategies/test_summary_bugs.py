@@ -124,9 +124,7 @@ def test_b62_an_empty_answer_of_a_provider_is_no_compaction() -> None:
 
 
 def test_a_providers_item_stands_for_what_came_before_it() -> None:
-    endpoint = EndpointModel(
-        lambda messages, _: {"type": "compaction", "encrypted_content": str(len(messages))}
-    )
+    endpoint = EndpointModel(lambda messages, _: {"type": "compaction", "encrypted_content": str(len(messages))})
     messages, _, _ = once(f18(), "opaque_compaction", ask=endpoint, source="endpoint", threshold=10)
     assert [message.role for message in messages] == ["system", "assistant"]
     assert messages[1].parts == (Opaque("", '{"encrypted_content": "18", "type": "compaction"}'),)
@@ -217,7 +215,9 @@ def test_truncation_is_what_agentscope_falls_back_to() -> None:
     assert "after: rejected: summarizer failed" in arm.firings[0].reason
 
 
-@pytest.mark.parametrize("name", ["goose/context_compaction", "roo_code/condense", "codex/compact", "vibe/auto_compact"])
+@pytest.mark.parametrize(
+    "name", ["goose/context_compaction", "roo_code/condense", "codex/compact", "vibe/auto_compact"]
+)
 def test_b50_a_session_of_a_single_turn_is_compacted_too(name: str) -> None:
     extra = {"auto_compact_threshold": 100} if name == "vibe/auto_compact" else {}
     messages, _, scribe = once(rounds(20), name, window=500, **extra)

@@ -1,8 +1,8 @@
 """What bridges and lab agree on with a scripted summariser: markers in texts, weights as tokens, echoing summaries.
 
-Every message of a case says ``#n wk``: its number and its weight in tokens. A scripted summary lists the markers of what
-its request showed, so that equal summaries mean equal requests, whatever their wording. Only the standard library is
-used, so that bridges in other environments may import this file.
+Every message of a case says ``#n wk``: its number and its weight in tokens. A scripted summary lists the markers of
+what its request showed, so that equal summaries mean equal requests, whatever their wording. Only the standard
+library is used, so that bridges in other environments may import this file.
 """
 
 from __future__ import annotations

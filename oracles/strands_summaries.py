@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
 from typing import Any
 
@@ -65,10 +66,8 @@ def answer(case: dict[str, Any]) -> list[Any]:
             append(state, messages[at], joined=at > head and messages[at - 1]["role"] == "tool")
         done = max(done, stop)
         agent = types.SimpleNamespace(messages=state)
-        try:
+        with contextlib.suppress(ContextWindowOverflowException):
             manager.reduce_context(agent, e=Exception("overflow"))
-        except ContextWindowOverflowException:
-            pass
         state = agent.messages
         system = [item("system", m["text"]) for m in messages[: min(head, stop)]]
         out.append(system + [line for m in state for line in kept(m)])

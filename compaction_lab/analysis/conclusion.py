@@ -63,7 +63,9 @@ def _place(
     best = acting[acting["on_frontier"]].sort_values("cost_percent")
     cheaper = best[best["cost_percent"] < 100 - _SAME]
     if len(cheaper):
-        lines.append("**Never worse** (no other arm costs less and keeps as much):\n")
+        lines.append(
+            "**Never worse** (no other arm costs less and keeps as much; what you can afford to lose decides):\n"
+        )
         lines += [f"- {_line(row, names)}" for row in cheaper.to_dict("records")]
     else:
         lines.append(

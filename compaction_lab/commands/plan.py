@@ -20,7 +20,8 @@ EXAMPLES = """\
 """
 TEXT = """\
 Takes what run takes and writes nothing. Calls, tokens and dollars are those of the uncompacted baseline for every
-unit: an upper bound on the agent's calls, to which the calls of summarizers come."""
+unit: an upper bound on the agent's calls, to which the calls of summarizers come. Real models are not asked: their
+calls, in every part they play, are those that stubs make in their place."""
 
 
 def register(verbs: argparse._SubParsersAction[Parser]) -> None:
@@ -105,6 +106,13 @@ def _expected(expected: Estimate, owed: int) -> str:
         f"at most {whole(expected.calls)} agent calls, {whole(expected.input_tokens)} input and "
         f"{whole(expected.output_tokens)} output tokens, {dollars}"
     )
+    if expected.real is not None:
+        real = expected.real
+        spent = "at an unknown price" if real.cost_usd is None else f"about {money(real.cost_usd)} USD to spend"
+        sums += (
+            f"\nreal models: about {whole(real.calls)} calls, {whole(real.input_tokens)} input and "
+            f"{whole(real.output_tokens)} output tokens, {spent}"
+        )
     return f"{sums}\n{textwrap.fill(f'({expected.basis})', WIDTH)}"
 
 
@@ -125,5 +133,8 @@ def _as_json(plan: Plan, expected: Estimate) -> dict[str, object]:
         "output_tokens": expected.output_tokens,
         "cost_usd": expected.cost_usd,
         "spent_usd": expected.spent_usd,
+        "real_calls": expected.real.calls if expected.real else 0,
+        "real_input_tokens": expected.real.input_tokens if expected.real else 0,
+        "real_output_tokens": expected.real.output_tokens if expected.real else 0,
         "basis": expected.basis,
     }

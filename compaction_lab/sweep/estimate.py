@@ -10,6 +10,7 @@ from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import CompactionLabError
 from compaction_lab.records import Cell, UnitResult
 from compaction_lab.sweep.executors import Work
+from compaction_lab.sweep.real_calls import RealCalls, agent_stub, real_calls, simulated_cell
 from compaction_lab.sweep.runner import Plan
 
 SAMPLE = 10
@@ -23,8 +24,9 @@ FREE_KINDS = ("stub", "recorded")
 class Estimate:
     """Upper bounds for the agent's calls of all owed units; ``None`` is unknown.
 
-    ``cost_usd`` is what the tokens are priced at, ``spent_usd`` what a provider would really charge: nothing for
-    simulated and recorded answers. ``basis`` says in words where the numbers come from.
+    ``cost_usd`` is what the tokens are priced at. ``real`` are the calls that real models would answer, in any part
+    they play, and ``spent_usd`` what their providers would charge: nothing for simulated and recorded answers.
+    ``basis`` says in words where the numbers come from.
     """
 
     calls: float | None
@@ -33,6 +35,7 @@ class Estimate:
     cost_usd: float | None
     spent_usd: float | None
     basis: str
+    real: RealCalls | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,8 @@ def estimate(plan: Plan, work: Work | None = None) -> Estimate:
     sums = _Totals(0, 0, 0, 0.0)
     for key, transcript, _ in plan.owed:
         cell = cells[key]
-        if not _is_free(cell.config):
-            return Estimate(None, None, None, None, None, f"{cell.model} is a real model and was not asked")
+        if not _has_stub(cell.config):
+            return Estimate(None, None, None, None, None, f"{cell.model} is a real model and has no stub in its place")
         place, unit = (cell.model, cell.dataset), (cell.model, cell.dataset, transcript)
         if unit not in per_unit:
             seen = sampled.setdefault(place, [])
@@ -72,9 +75,13 @@ def estimate(plan: Plan, work: Work | None = None) -> Estimate:
     ran = sum(map(len, sampled.values()))
     basis = f"as if uncompacted, from {ran} of {len(per_unit)} conversations; calls of summarizers come to it"
     priced = next((str(node.get("model")) for node in map(_pricing, plan.grid.cells) if node), "")
-    if priced:
+    real = real_calls(plan, work)
+    if real is not None:
+        basis += f"; real calls as stubs would make and answer them, from {real.sampled} units, nothing cached"
+    elif priced:
         basis += f"; priced as {priced}, nothing is spent"
-    return Estimate(sums.calls, sums.input_tokens, sums.output_tokens, sums.cost_usd, 0.0, basis)
+    spent = 0.0 if real is None else real.cost_usd
+    return Estimate(sums.calls, sums.input_tokens, sums.output_tokens, sums.cost_usd, spent, basis, real)
 
 
 def _pricing(cell: Cell) -> Mapping[str, JSON]:
@@ -82,15 +89,17 @@ def _pricing(cell: Cell) -> Mapping[str, JSON]:
     return node if isinstance(node, dict) else {}
 
 
-def _is_free(config: Mapping[str, JSON]) -> bool:
+def _has_stub(config: Mapping[str, JSON]) -> bool:
     model = config.get("model")
     kind = str(model.get("kind")) if isinstance(model, dict) else ""
-    return config.get("mode") == "replay" or kind.startswith(FREE_KINDS)
+    return config.get("mode") == "replay" or kind.startswith(FREE_KINDS) or agent_stub(config) is not None
 
 
 def _uncompacted(cell: Cell) -> Cell:
-    """Return the cell without its strategies and without probes, which are calls of their own."""
-    return replace(cell, config={**cell.config, "strategy": {"kind": "none"}, "after_strategy": None, "reader": None})
+    """Return the cell without its strategies and without probes, which are calls of their own; stubs play all parts."""
+    simulated = simulated_cell(cell)
+    bare: dict[str, JSON] = {"strategy": {"kind": "none"}, "after_strategy": None, "reader": None}
+    return replace(simulated, config={**simulated.config, **bare})
 
 
 def _totals(result: UnitResult) -> _Totals:

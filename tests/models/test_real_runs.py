@@ -1,0 +1,253 @@
+"""Whole runs against an endpoint: nothing lost, nothing asked or counted twice, nothing said that must not be."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from compaction_lab.cli import main
+from compaction_lab.sweep.loading import load_run
+from tests.models.faulty_server import Body, Fault, FaultyServer, completion, error, running
+
+SECRET = "sk-lab-0123456789abcdef"
+TOO_LONG = Fault(400, error("This model's maximum context length is 8192 tokens.", code="context_length_exceeded"))
+TURNS = 21
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in an empty folder with an empty cache and a key."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMPACTION_LAB_CACHE", str(tmp_path / "cache.sqlite"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("LAB_KEY", SECRET)
+    return tmp_path
+
+
+@pytest.fixture
+def server() -> Iterator[FaultyServer]:
+    with running() as started:
+        yield started
+
+
+def command(server: FaultyServer, *words: str, name: str = "real") -> list[str]:
+    return [
+        "run",
+        "dataset=laptop_catalog",
+        "dataset.languages=[en]",
+        "model=openai_compatible",
+        "model.model=gpt-5-mini",
+        f"model.base_url={server.url}",
+        "model.key_variable=LAB_KEY",
+        "model.retries=0",
+        "model.timeout_s=2.0",
+        "reader=null",
+        "--name",
+        name,
+        *words,
+    ]
+
+
+MASKING = ("--arm", "strategy=sliding_window strategy.keep_last=2")
+
+
+def outcomes(name: str = "real") -> dict[str, str]:
+    units = load_run(Path("experiments") / name).units
+    return dict(zip(units["arm"], units["outcome"], strict=True))
+
+
+def exported(capsys: pytest.CaptureFixture[str], name: str = "real") -> str:
+    capsys.readouterr()
+    for table in ("calls", "turns", "units", "probes", "compactions"):
+        assert main(["export", name, "--table", table]) == 0
+    return capsys.readouterr().out
+
+
+FAULTS = {
+    "429": Fault(429, error("slow down")),
+    "hang": Fault(hang_s=3.0),
+    "malformed": Fault(body='{"choices'),
+}
+"""Of each kind of failure one: the client's own tests tell every fault from a success and from an overflow."""
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_failed_unit_is_owed_and_resumed_without_asking_twice(server: FaultyServer, fault: Fault) -> None:
+    answered = server.answer
+
+    def fail_once(body: Body) -> Body:
+        if server.requests == 4:
+            server.faults.append(fault)
+        return answered(body)
+
+    server.answer = fail_once
+    assert main(command(server)) == 2
+    run = load_run(Path("experiments/real"))
+    assert (run.coverage.failed, len(run.calls)) == (1, 0)
+    assert main(command(server)) == 0
+    run = load_run(Path("experiments/real"))
+    assert (run.coverage.ran, run.coverage.failed, len(run.calls)) == (1, 0, TURNS)
+    assert server.requests == TURNS + 1
+    assert main(command(server)) == 0
+    assert server.requests == TURNS + 1
+
+
+def test_a_context_that_does_not_fit_is_the_strategys_result(server: FaultyServer) -> None:
+    def narrow(body: Body) -> Body:
+        return TOO_LONG.body if len(body["messages"]) > 12 else completion()  # type: ignore[return-value]
+
+    server.answer = narrow
+    assert main(command(server, *MASKING)) == 0
+    assert outcomes() == {"none": "overflow", "sliding_window keep_last=2": "ok"}
+    run = load_run(Path("experiments/real"))
+    calls = run.calls[run.calls["arm"] == "none"]
+    assert len(calls) == 7
+    assert "maximum context length" in calls["error"].iloc[-1]
+    assert not calls["error"].iloc[:-1].any()
+    assert run.coverage.overflowed == 1
+
+
+def test_only_cache_makes_the_run_again_without_a_call(
+    server: FaultyServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command(server, *MASKING)) == 0
+    tables, asked = exported(capsys), server.requests
+    for file in Path("experiments/real").iterdir():
+        if file.is_file():
+            file.unlink()
+    more = ("--arm", "strategy=sliding_window strategy.keep_last=3")
+    assert main(command(server, *MASKING, *more, "--existing", "only-cache", "-j", "2")) == 2
+    assert "1 units need replies that are not in the cache" in capsys.readouterr().err
+    assert server.requests == asked
+    assert exported(capsys) == tables
+    assert main(command(server, *MASKING, *more, "--existing", "only-cache", "-j", "2")) == 2
+    assert main(command(server, *MASKING, *more)) == 0
+
+
+def test_a_budget_stops_before_the_call_that_could_exceed_it(
+    server: FaultyServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answer = lambda _: completion(usage={"prompt_tokens": 1000, "completion_tokens": 1000})
+    words = command(server, *MASKING, "-j", "2")
+    assert main([*words, "--max-cost", "0.03"]) == 2
+    said = capsys.readouterr().err
+    assert "--max-cost" in said
+    assert "still owed" in said
+    # An answer costs 0.00225 USD; before each, 0.002 to 0.004 more must be left.
+    assert 11 <= server.requests <= 13
+    assert load_run(Path("experiments/real")).coverage.failed == 0
+    assert main(words) == 0
+    assert not server.repeated
+    assert main(["plan", *words[1:-2]]) == 0
+
+
+def test_a_budget_for_a_model_without_a_price_is_refused(
+    server: FaultyServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command(server, "model.model=our-own"), "--max-cost", "1"]) == 1
+    assert "priced_as" in capsys.readouterr().err
+    assert server.requests == 0
+    assert main([*command(server, "model.model=our-own", "model.priced_as=gpt-5-mini"), "--max-cost", "1"]) == 0
+
+
+def test_what_cannot_change_results_is_in_no_key(server: FaultyServer) -> None:
+    assert main(command(server)) == 0
+    changed = ("model.retries=3", "model.timeout_s=9.0", "model.requests_per_minute=1000", "model.key_variable=OTHER")
+    assert main(command(server, *changed, "model.cache=false", "model.stream=true")) == 0
+    assert server.requests == TURNS
+    run = load_run(Path("experiments/real"))
+    assert list(run.cells["model"]) == ["gpt-5-mini"]
+    assert main(command(server, "model.temperature=0.5")) == 0
+    assert server.requests == 2 * TURNS
+
+
+def spawn(words: list[str], folder: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    line = [sys.executable, "-m", "compaction_lab", *words]
+    return subprocess.Popen(
+        line, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert condition()
+
+
+def test_an_interrupt_lets_the_unit_end_and_the_rest_is_resumed(server: FaultyServer, desk: Path) -> None:
+    server.delay_s = 0.02
+    words = command(server, *MASKING)
+    process = spawn(words, desk)
+    wait_for(lambda: server.requests >= 3)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert server.requests == TURNS
+    assert outcomes() == {"none": "ok"}
+    assert main(words) == 0
+    assert set(outcomes().values()) == {"ok"}
+    assert not server.repeated
+
+
+def test_two_runs_with_cells_in_common_ask_each_request_once(server: FaultyServer, desk: Path) -> None:
+    server.delay_s = 0.01
+    other = ("--arm", "strategy=sliding_window strategy.keep_last=4")
+    processes = [
+        spawn(command(server, *MASKING, name="one"), desk),
+        spawn(command(server, *MASKING, *other, "-j", "2", name="two"), desk),
+    ]
+    for process in processes:
+        said, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, said
+    assert not server.repeated
+    assert set(outcomes("one").values()) == set(outcomes("two").values()) == {"ok"}
+
+
+def test_the_key_is_in_nothing_that_a_run_writes(
+    server: FaultyServer, desk: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    said: list[str] = []
+    server.answer = lambda _: completion(f"You are {SECRET}.")
+    assert main(command(server, "-v")) == 0
+    for status in (401, 500, 404):
+        server.always = Fault(status, error(f"Incorrect API key provided: {SECRET}"))
+        assert main(command(server, *MASKING, "-v", f"seed={status}")) == 2
+    server.always = Fault(body=f"<html>Bearer {SECRET}</html>")
+    assert main(command(server, *MASKING, "--fail-fast", "seed=7")) == 2
+    assert main(["cache", "stats"]) == 0
+    assert main(["report", "real", "--out", "report"]) in (0, 1)
+    out = capfd.readouterr()
+    said += [out.out, out.err, exported(capfd)]  # type: ignore[arg-type]
+    assert any(f"Bearer {SECRET}" in key for key in server.keys)
+    files = [path for path in desk.rglob("*") if path.is_file()]
+    assert {path.name for path in files} >= {
+        "manifest.json",
+        "calls.jsonl",
+        "log.txt",
+        "messages.jsonl",
+        "cache.sqlite",
+    }
+    for path in files:
+        assert SECRET.encode() not in path.read_bytes(), path
+    assert SECRET not in "".join(said)
+    assert "You are ***." in (desk / "experiments/real/messages.jsonl").read_text()
+
+
+def test_a_plan_says_what_a_real_model_would_cost_and_asks_nothing(
+    server: FaultyServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", *command(server, *MASKING)[1:], "--json"]) == 0
+    expected = json.loads(capsys.readouterr().out)
+    assert expected["real_calls"] >= 2 * TURNS
+    assert expected["spent_usd"] > 0
+    assert server.requests == 0

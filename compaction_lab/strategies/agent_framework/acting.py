@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from compaction_lab.conversation.context import Context
 from compaction_lab.strategies.agent_framework.entries import Rows
@@ -50,6 +50,9 @@ class Acts:
 
     __slots__ = ()
 
+    from_last: ClassVar[bool] = False
+    """Whether going on from its last result gives what starting afresh gives, as long as groups only grow."""
+
     def counting(self) -> Tokenizer | None:
         """Return the tokenizer that the list is counted with before the strategy acts, if any."""
         return None
@@ -60,7 +63,7 @@ class Acts:
 
     def __call__(self, situation: Situation) -> Compaction | Steps:
         """Act on the situation's list."""
-        ledger, base = _take_up(situation)
+        ledger, base = _take_up(situation, from_last=self.from_last)
         tokenizer = self.counting()
         if tokenizer is not None:
             ledger.count(tokenizer)
@@ -77,11 +80,11 @@ def _finish(acted: Acting, ledger: Ledger, situation: Situation, base: Literal["
 
 def _done(ledger: Ledger, situation: Situation, base: Literal["history", "last"]) -> Compaction:
     reason, outcome = "; ".join(ledger.reasons), ledger.outcome
-    edits = ledger.commit(situation.context)
+    edits = ledger.commit(situation.context if base == "history" or situation.last is None else situation.last)
     return Compaction(edits, Standing(ledger, ledger.version), base, reason if edits else "", outcome)
 
 
-def _take_up(situation: Situation) -> tuple[Ledger, Literal["history", "last"]]:
+def _take_up(situation: Situation, *, from_last: bool) -> tuple[Ledger, Literal["history", "last"]]:
     context = situation.context
     turn = context.log.turn_at(context.stop)
     stop = context.stop
@@ -99,6 +102,11 @@ def _take_up(situation: Situation) -> tuple[Ledger, Literal["history", "last"]]:
         if kept:
             old.follow(context, stop)
             return old, "history"
+        if from_last and situation.last is not None and old.undisturbed:
+            old.continue_log(context.log, stop)
+            if old.undisturbed:
+                old.turn, old.afresh = turn, True
+                return old, "last"
     ledger = Ledger.fresh(context, stop)
     ledger.turn = turn
     if old is not None:

@@ -44,6 +44,7 @@ class _Mark:
     turn: int
     rule: Tokenizer | None
     mixed_rules: bool
+    disturbed: bool
 
 
 @dataclass(slots=True)
@@ -56,12 +57,14 @@ class Ledger:
         Every message, excluded ones included, in list order.
     stop
         How many messages of the log have entered.
-    included, talk, tokens
-        Messages not excluded; those of them outside system groups; tokens of those counted.
+    included, talk, tokens, hidden_tokens
+        Messages not excluded; those of them outside system groups; tokens of those counted, and of the excluded ones.
     failures
         Summaries that failed in a row.
     turn
         The turn of the conversation in which it was last used.
+    afresh
+        Whether what is excluded stands for what a strategy, starting from scratch, would exclude again.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -69,10 +72,11 @@ class Ledger:
     included: int = 0
     talk: int = 0
     tokens: int = 0
+    hidden_tokens: int = 0
     failures: int = 0
     turn: int = 0
+    afresh: bool = False
     version: int = 0
-    edits: list[Edit] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     outcome: str = "ok"
     groups: dict[str, Group] = field(default_factory=dict)
@@ -89,9 +93,12 @@ class Ledger:
     _rule: Tokenizer | None = None
     _mixed_rules: bool = False
     _standing: dict[Key, Entry] = field(default_factory=dict)
+    _edits: list[Edit] = field(default_factory=list)
+    _dropped: list[Key] = field(default_factory=list)
     _crowded: bool = False
     _unlisted: bool = False
     _odd_ids: bool = False
+    _disturbed: bool = False
     _journal: list[tuple[Entry, str, object]] = field(default_factory=list)
     _marks: list[_Mark] = field(default_factory=list)
 
@@ -158,8 +165,8 @@ class Ledger:
     def _note(self, entry: Entry) -> None:
         """Take an entry into the sums and the index of open calls; entries come in list order."""
         if entry.id:
+            self._odd_ids = self._odd_ids or entry.id in self._ids or entry.message.id.startswith("msg_")
             self._ids.add(entry.id)
-            self._odd_ids = self._odd_ids or entry.message.id.startswith("msg_")
         for is_result, kind, call_id in entry.facets.links:
             if not is_result:
                 self._open.setdefault((kind, call_id), []).append(entry)
@@ -173,6 +180,8 @@ class Ledger:
         if not entry.excluded:
             self.included += 1
             self.tokens += entry.tokens or 0
+        else:
+            self.hidden_tokens += entry.tokens or 0
         if entry.tokens is None:
             self._uncounted.append(entry)
         if entry.inserted and not entry.excluded:
@@ -216,6 +225,9 @@ class Ledger:
 
     def _regroup(self, start: int) -> None:
         entries = self.entries[start:]
+        self._disturbed = self._disturbed or any(entry.excluded or entry.inserted for entry in entries)
+        known = [entry for entry in entries if entry.group_id is not None]
+        groups = len({entry.group_id for entry in known})
         self._name(entries, start)
         found = spans([entry.facets for entry in entries])
         self._leave_groups(entries)
@@ -234,6 +246,7 @@ class Ledger:
             members = [entry for run in runs for entry in run]
             if len(runs) > 1 and not all(entry.excluded for entry in members):
                 self._include(members)
+        self._disturbed = self._disturbed or len({entry.group_id for entry in known}) < groups
         if self._unlisted:
             self._list_live()
         label = entries[0].label
@@ -376,7 +389,9 @@ class Ledger:
             if entry.tokens is not None:
                 self._journal.append((entry, "tokens", entry.tokens))
             tokens = count(entry.message, entry.id, tokenizer)
-            if not entry.excluded:
+            if entry.excluded:
+                self.hidden_tokens += tokens - (entry.tokens or 0)
+            else:
                 self.tokens += tokens - (entry.tokens or 0)
             entry.tokens = tokens
         self._uncounted = []
@@ -390,11 +405,11 @@ class Ledger:
 
     def shown(self, context: Context) -> Context:
         """Return what is included now, given the context this version started from."""
-        return self._placed_anew(context) if self._crowded else context.apply(self.edits)
+        return self._placed_anew(context) if self._crowded else context.apply(self._told())
 
     def adopt(self, edits: Iterable[Edit], after: Context) -> None:
         """Take over what a strategy that knows no ledgers made of the list."""
-        self.edits.extend(edits)
+        self._told().extend(edits)
         self.follow(after, self.stop)
 
     def summarise(self, hidden: list[Entry], first: Entry, text: str, message_id: str, kind: EditKind) -> bool:
@@ -403,7 +418,7 @@ class Ledger:
         home = first.key
         keys = [key for entry in hidden if not entry.excluded for key in self._hide_entry(entry)]
         summary = self._summary(text, message_id, first, home if was_visible and home in keys else None)
-        self.edits.append(Edit(kind, tuple(keys), Placed(summary.key, summary.message)))
+        self._edit(kind, keys, Placed(summary.key, summary.message))
         quiet = message_id not in self._ids
         position = self._insert(summary, first)
         self._note(summary)
@@ -459,16 +474,25 @@ class Ledger:
         sign = -1 if entry.excluded else 1
         self.included += sign
         self.tokens += sign * (entry.tokens or 0)
+        self.hidden_tokens -= sign * (entry.tokens or 0)
         if entry.group is not None:
             entry.group.included += sign
             if entry.group.kind != "system":
                 self.talk += sign
 
-    def _edit(self, kind: EditKind, keys: list[Key]) -> None:
-        if self.edits and self.edits[-1].kind == kind == "dropped":
-            self.edits[-1] = Edit(kind, self.edits[-1].keys + tuple(keys))
-        else:
-            self.edits.append(Edit(kind, tuple(keys)))
+    def _edit(self, kind: EditKind, keys: list[Key], new: Placed | None = None) -> None:
+        """Note an edit; what is merely dropped in a row is one edit."""
+        if kind == "dropped":
+            self._dropped += keys
+            return
+        self._told()
+        self._edits.append(Edit(kind, tuple(keys), new))
+
+    def _told(self) -> list[Edit]:
+        if self._dropped:
+            self._edits.append(Edit("dropped", tuple(self._dropped)))
+            self._dropped = []
+        return self._edits
 
     def _summary(self, text: str, message_id: str, first: Entry, home: Key | None) -> Entry:
         """Return the entry of a summary, which takes the key of the first message it hides or the next one free."""
@@ -502,15 +526,23 @@ class Ledger:
     @property
     def pristine(self) -> bool:
         """Whether it is what grouping its messages from scratch gives, with nothing excluded or inserted."""
-        whole = self.included == len(self.entries) and not self._standing and not self._odd_ids
-        return whole and (not self.entries or self._anchor <= self.entries[0].label)
+        return self._grouped_as_a_whole and self.included == len(self.entries) and not self._standing
+
+    @property
+    def undisturbed(self) -> bool:
+        """Whether its groups are what grouping from scratch gives, and none has changed since that mattered."""
+        return self._grouped_as_a_whole and not self._disturbed
+
+    @property
+    def _grouped_as_a_whole(self) -> bool:
+        return not self._odd_ids and (not self.entries or self._anchor <= self.entries[0].label)
 
     def commit(self, context: Context) -> tuple[Edit, ...]:
         """Close a version; return the edits that turn ``context``, from which it started, into what is included now."""
-        edits = tuple(self.edits)
+        edits = tuple(self._told())
         if self._crowded:
             edits = context.difference(self._placed_anew(context))
-        self.edits, self.reasons, self.outcome, self._crowded = [], [], "ok", False
+        self._edits, self._dropped, self.reasons, self.outcome, self._crowded = [], [], [], "ok", False
         self.version += 1
         self._mark()
         return edits
@@ -545,6 +577,7 @@ class Ledger:
             self.turn,
             self._rule,
             self._mixed_rules,
+            self._disturbed,
         )
         self._marks.append(mark)
 
@@ -574,13 +607,14 @@ class Ledger:
         self.entries = [e for e in self.entries if e.label < (mark.stop, 0) and id(e) not in gone]
         self.stop, self._annotated, self._anchor = mark.stop, mark.annotated, mark.anchor
         self.failures, self.turn, self._rule, self._mixed_rules = mark.failures, mark.turn, mark.rule, mark.mixed_rules
+        self._disturbed = mark.disturbed
         self.version = version
-        self.edits, self.reasons, self.outcome, self._crowded = [], [], "ok", False
+        self._edits, self._dropped, self.reasons, self.outcome, self._crowded = [], [], [], "ok", False
         self._reindex()
 
     def _reindex(self) -> None:
         """Derive sums, groups and open calls from the entries and their notes."""
-        self.included = self.talk = self.tokens = 0
+        self.included = self.talk = self.tokens = self.hidden_tokens = 0
         self.groups, self._live, self._live_tools, self._first_user, self._dead = {}, [], [], None, 0
         self._ids, self._open, self._uncounted, self._standing = set(), {}, [], {}
         for entry in self.entries:
@@ -603,6 +637,7 @@ class Ledger:
         (stop, ledger.failures, ledger.turn, anchor), *entries = rows
         ledger.entries = list(entries_of(entries, log))
         ledger.stop, ledger._annotated, ledger._tangled = stop, len(ledger.entries), (stop, 0)
+        ledger._disturbed = True
         ledger._anchor = ledger.entries[anchor].label if anchor < len(ledger.entries) else (stop, 0)
         ledger._reindex()
         ledger._mark()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import islice
+from typing import ClassVar
 
 from compaction_lab.strategies.agent_framework.acting import Acts
 from compaction_lab.strategies.agent_framework.checks import refuse
@@ -27,6 +28,8 @@ class SlidingWindow(Acts):
 
     keep_last_groups: int
     preserve_system: bool = True
+
+    from_last: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check the parameters as the framework does."""

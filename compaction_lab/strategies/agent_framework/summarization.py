@@ -89,8 +89,8 @@ class Summarization(Acts):
             return _failed(ledger, "empty summary")
         ledger.failures = 0
         first = min((group.members[0] for group in chosen), key=lambda entry: entry.label)
-        ledger.summarise(entries, first, text, f"summary_{len(ledger.entries)}", "summarised")
         ledger.reasons.append(f"{ledger.talk} messages > {self.target_count} + {self.threshold or 0}")
+        ledger.summarise(entries, first, text, f"summary_{len(ledger.entries)}", "summarised")
         return True
 
     def _fitting(self, groups: list[Group], prompt: str) -> list[Group]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
+from typing import ClassVar
 
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.strategies.agent_framework.acting import Acts
@@ -41,6 +42,8 @@ class SelectiveToolCall(Acts):
 
     keep_last_tool_call_groups: int = 1
 
+    from_last: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         """Check the parameters as the framework does."""
         _check(self.keep_last_tool_call_groups)
@@ -70,6 +73,8 @@ class ToolResult(Acts):
     """
 
     keep_last_tool_call_groups: int = 1
+
+    from_last: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check the parameters as the framework does."""

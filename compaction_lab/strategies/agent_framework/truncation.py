@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from compaction_lab.strategies.agent_framework.acting import Acts
 from compaction_lab.strategies.agent_framework.checks import refuse
@@ -34,6 +35,8 @@ class Truncation(Acts):
     preserve_system: bool = True
     preserve_first_user_group: bool = False
 
+    from_last: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         """Check the parameters as the framework does."""
         refuse(self.max_n <= 0, "max_n must be greater than 0.")
@@ -52,6 +55,8 @@ class Truncation(Acts):
             return ledger.included if self.tokenizer is None else ledger.tokens
 
         found = size()
+        if ledger.afresh:
+            found = len(ledger.entries) if self.tokenizer is None else ledger.tokens + ledger.hidden_tokens
         if found <= self.max_n:
             return False
         changed = False

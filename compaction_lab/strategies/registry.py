@@ -180,9 +180,22 @@ def build(node: Mapping[str, JSON]) -> PlacedStrategy:
         cast("Occasion", when),
         cast("History", history),
         tokenizer if isinstance(tokenizer, str) else None,
-        parameters,
+        {key: _as_json(value) for key, value in parameters.items()},
         kind.semantics,
     )
+
+
+def _as_json(value: object) -> JSON:
+    """Return a parameter as configurations write it: strategies by their presets, other objects by their names."""
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _as_json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(item) for item in value]
+    if isinstance(value, PlacedStrategy):
+        return {"preset": value.name, **value.parameters}
+    return str(getattr(value, "name", None) or type(value).__qualname__)
 
 
 def build_trigger(node: JSON) -> Trigger:

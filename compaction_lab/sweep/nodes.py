@@ -12,7 +12,7 @@ from compaction_lab.errors import ConfigurationError
 
 Node = dict[str, JSON]
 
-WHOLE = frozenset({"trigger", "target"})
+WHOLE = frozenset({"arguments", "target", "trigger"})
 """Keys whose mapping is one value: assigning replaces it, since its keys are alternatives."""
 
 STRATEGY_KEYS: Mapping[str, JSON] = {"trigger": None, "tokenizer": None}

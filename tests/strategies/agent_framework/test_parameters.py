@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -106,3 +107,19 @@ def test_the_defaults_are_the_frameworks() -> None:
         for key in own | {"tokenizer"} & set(parameters):
             default = parameters[key].default
             assert ours[key] == ("???" if default is inspect.Parameter.empty else default), f"{name}.{key}"
+
+
+def test_the_parameters_of_a_composition_can_be_written_down() -> None:
+    child = lab.strategy("agent_framework/sliding_window", keep_last_groups=1)
+    budget = lab.strategy(
+        "agent_framework/token_budget_composed", token_budget=5, tokenizer="characters", strategies=[child]
+    )
+    written = json.loads(json.dumps(budget.parameters))
+    assert written["strategies"] == [
+        {
+            "preset": "agent_framework/sliding_window",
+            "keep_last_groups": 1,
+            "preserve_system": True,
+        }
+    ]
+    assert lab.strategy("agent_framework/token_budget_composed", **written).run == budget.run

@@ -79,7 +79,8 @@ PROBE_COLUMNS = (
 """Of *probes*: probe answers, rubric judgments of turns as ``kind=rubric``, and values that the agent used later and
 had from earlier as ``kind=reference``, whose ages count from the newest message that says the value.
 A unit's own rows also carry ``reference`` (of a reference: ``kind, call`` and, when missed, ``sha256, use, source,
-newest``: places as ``[message, start, end]``) and ``stale`` (whether an answer states a superseded value)."""
+newest``: places as ``[message, start, end]``) , ``stale`` (whether an answer states a superseded value) and ``verdicts`` (``score`` and
+``raw`` of each repeat of a judge that is a model)."""
 
 REFERENCE_COLUMNS = (
     "call",

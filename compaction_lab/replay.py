@@ -22,9 +22,10 @@ from compaction_lab.quality.calibrated import CalibratedReader
 from compaction_lab.quality.evidence import locate
 from compaction_lab.quality.findings import ValidityWatch
 from compaction_lab.quality.judges import Judge, subspan
+from compaction_lab.quality.llm_judge import ModelJudge
 from compaction_lab.quality.references import ReferenceRules, ReferenceWatch, found_references
 from compaction_lab.recording import Accounts, Recorder
-from compaction_lab.records import Cell, UnitResult
+from compaction_lab.records import Cell, Row, UnitResult
 from compaction_lab.scenarios.base import LiveTool, Scenario
 from compaction_lab.strategies.base import Occasion
 
@@ -63,7 +64,7 @@ class Cast:
     slots: tuple[Slot, ...]
     summarizer: Model | None = None
     reader: Model | CalibratedReader | None = None
-    judge: Judge = subspan
+    judge: Judge | ModelJudge = subspan
     judge_name: str = "subspan"
     summaries_block: bool = True
     window_tokens: int | None = None
@@ -151,12 +152,27 @@ class _Unit:
                 **locate(probe, sent[:-1], self.log, stop, counter),
                 "answer": None if reply.error else reply.text,
                 "gold": list(probe.gold),
-                "score": None if reply.error else self.cast.judge(reply.text, probe.gold),
+                **self._judged(probe, reply, turn),
                 "judge": self.cast.judge_name,
                 "reader": reader.name,
-                **({"stale": bool(self.cast.judge(reply.text, probe.stale))} if probe.stale else {}),
+                **({"stale": bool(subspan(reply.text, probe.stale))} if probe.stale else {}),
             }
         )
+
+    def _judged(self, probe: Probe, reply: ModelReply, turn: int) -> Row:
+        """Return the score of an answer, and the raw verdicts when a model judged; what it was asked is recorded."""
+        judge = self.cast.judge
+        if reply.error:
+            return {"score": None}
+        if not isinstance(judge, ModelJudge):
+            return {"score": judge(reply.text, probe.gold, probe.question)}
+        judgment = judge(probe.question, probe.gold, reply.text, seed=self.cast.seed)
+        for request, verdict in judgment.asked:
+            model = judge.model
+            self.recorder.request(
+                turn, request, verdict, model=model.name, simulated=model.simulated, before_call=False
+            )
+        return {"score": judgment.score, "verdicts": judgment.rows()}
 
 
 def replay_recorded(transcript: Transcript, cast: Cast, accounts: Accounts, model: str = "recorded") -> UnitResult:

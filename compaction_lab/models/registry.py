@@ -29,6 +29,9 @@ _ENDPOINT_EXTRAS = (
     "tokens_per_minute",
     "blocking",
     "priced_as",
+    "top",
+    "repeats",
+    "pool",
 )
 
 KINDS = ("recorded", "stub_shop", "stub", "faulty", "openai_compatible")
@@ -68,7 +71,7 @@ def build_model(
         return _shop(answer_tokens)
     if kind == "stub" and role == "summarizer":
         return _summarizer()
-    if kind == "openai_compatible":
+    if kind == "openai_compatible" or (kind == "llm" and role == "judge"):
         return _endpoint(json.dumps(node, sort_keys=True), price)
     if kind == "faulty" and role == "summarizer":
         return _faulty(str(node.get("fault", "empty")))

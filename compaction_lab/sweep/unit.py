@@ -30,7 +30,9 @@ from compaction_lab.models.registry import Role, build_model
 from compaction_lab.quality.calibrated import SEMANTICS as CALIBRATED_SEMANTICS
 from compaction_lab.quality.calibrated import CalibratedReader
 from compaction_lab.quality.judges import SEMANTICS as JUDGE_SEMANTICS
-from compaction_lab.quality.judges import judge
+from compaction_lab.quality.judges import Judge, judge
+from compaction_lab.quality.llm_judge import SEMANTICS as LLM_JUDGE_SEMANTICS
+from compaction_lab.quality.llm_judge import ModelJudge, Pool
 from compaction_lab.quality.references import SEMANTICS as REFERENCE_SEMANTICS
 from compaction_lab.quality.references import ReferenceRules
 from compaction_lab.recording import Accounts
@@ -93,7 +95,7 @@ def identity(config: Config) -> JSON:
     found: dict[str, JSON] = {
         "dataset": _content_hash(_text(_node(config, "dataset"))),
         "strategy": cast("JSON", strategies),
-        "judge": JUDGE_SEMANTICS,
+        "judge": LLM_JUDGE_SEMANTICS if _judging(config).get("kind") == "llm" else JUDGE_SEMANTICS,
         "model": MODEL_SEMANTICS,
         "scenario": SCENARIO_SEMANTICS,
     }
@@ -122,14 +124,14 @@ def _cast(
     if isinstance(summarizer, Mapping):
         blocks = bool(summarizer.get("blocking", True))
         model = _model(config, "summarizer", "summarizer")
-    judging = config.get("judge")
-    kind = str(judging["kind"]) if isinstance(judging, Mapping) else "subspan"
+    scoring = _judge(config)
+    name = scoring.name if isinstance(scoring, ModelJudge) else str(_judging(config).get("kind") or "subspan")
     return Cast(
         tuple(_slots(config, tools, accounts)),
         model,
         _reader(config, agent),
-        judge(kind),
-        kind,
+        scoring,
+        name,
         blocks,
         _window(config),
         seed,
@@ -141,6 +143,29 @@ def _model(config: Config, part: str, role: Role, agent: Model | None = None) ->
     node = _node(config, part)
     price = endpoint_price(node, config) if is_real(part, node) else None
     return build_model(node, role=role, agent=agent, price=price)
+
+
+def _judging(config: Config) -> Config:
+    judging = config.get("judge")
+    return judging if isinstance(judging, Mapping) else {}
+
+
+def _judge(config: Config) -> Judge | ModelJudge:
+    node = _judging(config)
+    if node.get("kind") != "llm":
+        return judge(str(node.get("kind") or "subspan"))
+    model = _model(config, "judge", "judge")
+    if model is None:
+        raise ConfigurationError("judge.kind=llm needs a model that answers; give judge.model=")
+    top, repeats = (_whole(node, name) for name in ("top", "repeats"))
+    return ModelJudge(model, top, repeats, cast("Pool", node.get("pool", "median")))
+
+
+def _whole(node: Config, name: str) -> int:
+    value = node.get(name, 1)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConfigurationError(f"judge.{name}={value!r}; expected a whole number of at least 1")
+    return value
 
 
 def _reader(config: Config, agent: Model | None) -> Model | CalibratedReader | None:

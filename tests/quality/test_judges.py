@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compaction_lab.errors import ConfigurationError
-from compaction_lab.quality.judges import exact, f1, judge, normalised, subspan
+from compaction_lab.quality.judges import exact, f1, facts, judge, normalised, numeric, subspan
 
 
 def test_numbers_keep_their_parts_and_articles_go() -> None:
@@ -35,3 +35,20 @@ def test_a_judge_is_known_by_name() -> None:
     assert judge("f1") is f1
     with pytest.raises(ConfigurationError, match=r"judge\.kind=.bleu.; expected one of exact, subspan, f1"):
         judge("bleu")
+
+
+def test_what_the_question_says_proves_nothing() -> None:
+    question = "Is it the Pro or the Air?"
+    assert subspan(question, ("the Pro",), question) is None
+    assert subspan("The Air, of 2024.", ("Pro", "of 2024"), question) == 1.0
+    assert facts("32 GB and 1 TB", ("32 GB", "1 TB", "OLED", "")) == pytest.approx(2 / 3)
+    assert facts("anything", ("",)) is None
+
+
+def test_numbers_are_compared_as_numbers() -> None:
+    assert numeric("It holds 1,024 entries.", ("1024",)) == 1.0
+    assert numeric("0.50", ("0.5 s",)) == 1.0
+    assert numeric("10240", ("1024",)) == 0.0
+    assert numeric("1024 or 2048", ("1024",)) == 0.0
+    assert numeric("In 2024 it was 7.", ("7",), "What was it in 2024?") == 1.0
+    assert numeric("7", ("seven",)) is None

@@ -16,12 +16,14 @@ from conversations import coding_session
 
 from compaction_lab.accounting.cache_policy import cache_policy
 from compaction_lab.accounting.prices import price_model
-from compaction_lab.arm import ArmRun, Slot, occasions
+from compaction_lab.arm import ArmRun, Occurring, Slot, occasions
 from compaction_lab.configuration import configuration_files
+from compaction_lab.conversation.context import Context
 from compaction_lab.conversation.encodings import load_encoding
 from compaction_lab.conversation.log import Log
 from compaction_lab.conversation.messages import Text
 from compaction_lab.conversation.tokens import TokenCounter, tokenizer
+from compaction_lab.quality.findings import ValidityWatch
 from compaction_lab.recording import Accounts
 from compaction_lab.records import Cell, UnitResult
 from compaction_lab.replay import Cast, replay_recorded
@@ -53,12 +55,26 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def strategies_alone(log: Log, slot: Slot) -> None:
-    """Let one arm act on every occasion, nothing counted or recorded."""
+def strategies_alone(log: Log, slot: Slot, watch: ValidityWatch | None = None) -> None:
+    """Let one arm act on every occasion, nothing counted or recorded; check each call's validity if asked to."""
     arm = ArmRun(log, (slot,))
     for occasion, stop, _ in occasions(log):
-        for _ in arm.occasion(occasion, stop):
-            pass
+        sent = drive(arm.occasion(occasion, stop))
+        if watch is not None:
+            watch.saw(arm.firings)
+            if occasion == "before_call":
+                watch.at_call(sent)
+
+
+def drive(occurring: Occurring) -> Context:
+    """Run an occasion that asks no model."""
+    try:
+        next(occurring)
+    except StopIteration as end:
+        context: Context = end.value
+        return context
+    message = "an arm of this benchmark asked a model"
+    raise RuntimeError(message)
 
 
 def main(messages: int) -> None:
@@ -77,17 +93,23 @@ def main(messages: int) -> None:
     accounts = Accounts(counter, price, policy)
     placed = list(arms())
     log = Log(transcript.messages)
-    deciding, whole = 0.0, 0.0
-    results: list[UnitResult] = []
-    for arm in placed:
-        slot = Slot(arm.run, arm.when, arm.history, counter, counter.request_overhead)
-        deciding += timed(lambda slot=slot: strategies_alone(log, slot))
-        cast = Cast((slot,))
-        whole += timed(lambda cast=cast: results.append(replay_recorded(transcript, cast, accounts)))
-    with tempfile.TemporaryDirectory() as folder:
-        writing = timed(lambda: write(Path(folder) / "bench", placed, results))
-    calls = sum(len(result.calls) for result in results)
-    accounting = whole - deciding
+    deciding, checking, whole, writing, calls = 0.0, 0.0, 0.0, 0.0, 0
+    cells = [
+        Cell(f"{number:012x}", f"{arm.name} {number}", "recorded", "bench", 0, {}) for number, arm in enumerate(placed)
+    ]
+    with tempfile.TemporaryDirectory() as folder, RunStore.open(Path(folder) / "bench", create=True) as store:
+        store.freeze(cells, {})
+        for cell, arm in zip(cells, placed, strict=True):
+            slot = Slot(arm.run, arm.when, arm.history, counter, counter.request_overhead)
+            alone = timed(lambda slot=slot: strategies_alone(log, slot))
+            deciding += alone
+            checking += timed(lambda slot=slot: strategies_alone(log, slot, ValidityWatch(log))) - alone
+            made: list[UnitResult] = []
+            cast = Cast((slot,))
+            whole += timed(lambda cast=cast, made=made: made.append(replay_recorded(transcript, cast, accounts)))
+            calls += len(made[0].calls)
+            writing += timed(lambda cell=cell, made=made: store.write(cell, "bench", 0, made[0]))
+    accounting = whole - deciding - checking
     print(f"{len(placed)} arms x {len(transcript.messages)} messages, {calls} calls; ", end="")
     print(f"one tokenizer pass over {len(texts)} unique texts: {once:.3f} s")
     print(f"{'':24}{'passes':>10}{'passes an arm':>16}{'us a call':>12}")
@@ -95,20 +117,10 @@ def main(messages: int) -> None:
         ("tokenising (once)", tokenising),
         ("strategies", deciding),
         ("accounting", accounting),
+        ("validity", checking),
         ("writing", writing),
     ):
         print(f"{name:24}{seconds / once:10.2f}{seconds / once / len(placed):16.3f}{seconds / calls * 1e6:12.1f}")
-
-
-def write(folder: Path, placed: list[PlacedStrategy], results: list[UnitResult]) -> None:
-    """Store all results as a run does."""
-    cells = [
-        Cell(f"{number:012x}", f"{arm.name} {number}", "recorded", "bench", 0, {}) for number, arm in enumerate(placed)
-    ]
-    with RunStore.open(folder, create=True) as store:
-        store.freeze(cells, {})
-        for cell, result in zip(cells, results, strict=True):
-            store.write(cell, "bench", 0, result)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ from compaction_lab.scenarios.base import Scenario
 from compaction_lab.scenarios.planted_facts import plant_from
 from compaction_lab.scenarios.registry import SEMANTICS as SCENARIO_SEMANTICS
 from compaction_lab.scenarios.registry import scenarios
+from compaction_lab.scenarios.retrieval import retrieval_transcripts
 from compaction_lab.strategies.registry import PlacedStrategy, build
 from compaction_lab.sweep.endpoints import endpoint_price, is_real, price_named, priced_as, pricing_of, real_models
 
@@ -246,9 +247,17 @@ def _content_hash(dataset: str) -> str:
     return _spoken(dataset) if node["kind"] == "scenario" else _recorded(dataset)[1]
 
 
+@cache
+def _generated(dataset: str) -> tuple[dict[str, Transcript], str]:
+    """Return the transcripts of a retrieval task and the hash of their content."""
+    return _hashed(retrieval_transcripts(json.loads(dataset)))
+
+
 def _recorded(dataset: str) -> tuple[dict[str, Transcript], str]:
     """Return the transcripts of a dataset and the hash of their content; read again when its files have changed."""
     node = json.loads(dataset)
+    if node["kind"] == "retrieval":
+        return _generated(dataset)
     path = Path(node["path"]) if node.get("path") else datasets_directory() / node["file"]
     files = sorted(path.rglob("*")) if path.is_dir() else [path]
     state = tuple((str(file), (stat := file.stat()).st_mtime_ns, stat.st_size) for file in files if file.is_file())
@@ -262,10 +271,14 @@ def _read(dataset: str, path: Path, state: tuple[tuple[str, int, int], ...]) -> 
     loaded = load_transcripts(path, format=node.get("format"), on_error=node.get("on_error") or "stop")
     if node.get("planted") is not None:
         loaded = [plant_from(transcript, node["planted"]) for transcript in loaded]
+    return _hashed(loaded)
+
+
+def _hashed(transcripts: list[Transcript]) -> tuple[dict[str, Transcript], str]:
     digest = hashlib.sha256()
-    for transcript in loaded:
+    for transcript in transcripts:
         digest.update(transcript_line(transcript))
-    return {transcript.id: transcript for transcript in loaded}, digest.hexdigest()
+    return {transcript.id: transcript for transcript in transcripts}, digest.hexdigest()
 
 
 @cache

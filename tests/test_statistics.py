@@ -84,13 +84,64 @@ def test_intervals_cover_what_they_say(clusters: int) -> None:
     groups = np.repeat(np.arange(clusters), 3)
     for seed in range(rounds):
         values = np.repeat(generator.normal(size=clusters), 3) + generator.normal(size=3 * clusters)
-        if clusters < 15:
+        if clusters < 10:
             interval = es.sign_flip_interval(values, groups)
         else:
-            means = es.clustered_bootstrap(values, groups, resamples=1000, seed=seed)
-            interval = es.bootstrap_interval(means, values.mean(), clusters)
+            interval = es.clustered_interval(values, groups, resamples=1000, seed=seed)
         hits += interval.low <= 0 <= interval.high
     assert 0.92 <= hits / rounds <= 0.985
+
+
+def test_the_reported_interval_follows_a_tail_and_never_undercuts_t() -> None:
+    tailed = np.exp(np.random.default_rng(5).normal(size=12))
+    interval = es.clustered_interval(tailed)
+    t = stats.t.interval(0.95, 11, tailed.mean(), stats.sem(tailed))
+    assert interval.low == pytest.approx(t[0])
+    assert t[1] < interval.high <= tailed.mean() + 2 * (t[1] - tailed.mean()) + 1e-9
+    few = es.clustered_interval([0.0] * 29 + [1.0])
+    assert few.high - few.estimate <= 2 * stats.t.ppf(0.975, 29) * es.standard_error([0.0] * 29 + [1.0]) + 1e-9
+    assert es.clustered_interval([2.0] * 8) == es.Interval(2.0, 2.0, 2.0)
+    with pytest.raises(StatisticsError, match="at least two"):
+        es.clustered_interval([1.0, 2.0], ["one", "one"])
+
+
+def test_studentised_bootstrap_divides_by_each_resamples_own_error() -> None:
+    values, clusters = RANDOM.normal(size=40), np.repeat(np.arange(10), 4)
+    found = es.studentised_bootstrap(values, clusters, resamples=50, seed=2)
+    drawn = np.random.default_rng(2).integers(0, 10, (50, 10))
+    expected = []
+    for draw in drawn:
+        taken = np.concatenate([values[clusters == at] for at in draw])
+        error = es.clustered_standard_error(taken, np.repeat(np.arange(10), 4))
+        expected.append((taken.mean() - values.mean()) / error)
+    assert found == pytest.approx(np.sort(expected))
+
+
+@given(st.integers(0, 12), st.integers(0, 12), st.integers(1, 40))
+def test_the_interval_of_matched_rates_holds_the_difference(only_first: int, only_second: int, both: int) -> None:
+    pairs = only_first + only_second + both
+    interval = es.matched_rates_interval(only_first, only_second, pairs)
+    assert -1 <= interval.low <= interval.estimate <= interval.high <= 1
+    mirrored = es.matched_rates_interval(only_second, only_first, pairs)
+    assert (mirrored.low, mirrored.high) == pytest.approx((-interval.high, -interval.low))
+
+
+@given(st.lists(NUMBERS, min_size=6, max_size=40))
+def test_the_interval_of_a_median_matches_scipy(values: list[float]) -> None:
+    found = es.median_interval(values)
+    expected = stats.quantile_test(values, p=0.5).confidence_interval(0.95)
+    assert (found.low, found.high) == (expected.low, expected.high)
+
+
+def test_the_trimmed_mean_matches_scipy() -> None:
+    values = np.exp(RANDOM.normal(size=25)) - 1
+    interval, error, p = es.trimmed_interval(values, 0.2)
+    assert interval.estimate == pytest.approx(stats.trim_mean(values, 0.2))
+    found = stats.ttest_ind(values, np.zeros(25) + 1e-12 * np.arange(25), trim=0.2, equal_var=False)
+    assert interval.estimate / error == pytest.approx(found.statistic, rel=1e-6)
+    assert p == pytest.approx(2 * stats.t.sf(abs(found.statistic), 14), rel=1e-4)
+    with pytest.raises(StatisticsError, match="at least two"):
+        es.trimmed_interval([1.0, 2.0, 3.0], 0.45)
 
 
 @given(st.integers(0, 60), st.integers(0, 60))
@@ -197,7 +248,7 @@ def test_compare_pairs_by_transcript() -> None:
     assert cut["ci_low"] < -2 < cut["ci_high"] < 0
     assert cut["p_value"] == pytest.approx(2 / 2**12)
     assert cut["p_holm"] == pytest.approx(2 * 2 / 2**12)
-    assert cut["test"] == "sign-flip permutation, exact"
+    assert cut["test"] == "sign-flip permutation, exact; interval: clustered bootstrap-t or t, the wider"
     assert cut["note"].startswith(
         "lower than none (p = 0.00098, Holm over 2 arms); 12 transcripts could show a difference"
     )
@@ -207,10 +258,10 @@ def test_compare_pairs_by_transcript() -> None:
     assert found.attrs["coverage"]["cut"] == "planned 12, ran 12, failed 0, missing 0"
 
 
-def test_the_interval_is_bootstrapped_from_fifteen_transcripts_on() -> None:
+def test_the_interval_is_bootstrapped_from_ten_transcripts_on() -> None:
     runs = [run("r", {"none": costs(20), "cut": costs(20, -1.0)})]
     one, again = compare(runs).iloc[0], compare(runs).iloc[0]
-    assert one["test"] == "sign-flip permutation, 10000 draws; interval: clustered bootstrap"
+    assert one["test"] == "sign-flip permutation, 10000 draws; interval: clustered bootstrap-t or t, the wider"
     assert (one["ci_low"], one["ci_high"]) == (again["ci_low"], again["ci_high"])
     assert one["ci_low"] < one["difference"] < one["ci_high"] < 0
 
@@ -262,7 +313,7 @@ def test_binary_metrics_use_mcnemar() -> None:
         for n in range(20)
     }
     found = compare(Run.from_results(cells, results), metric="overflow").iloc[0]
-    assert found["test"] == "McNemar, exact"
+    assert found["test"] == "McNemar, exact; interval: matched rates"
     assert found["p_value"] == pytest.approx(stats.binomtest(0, 7).pvalue)
     assert "overflowed units, whose totals stop early: cut 2, none 9" in found["note"]
 
@@ -296,3 +347,25 @@ def test_what_cannot_be_compared_is_said() -> None:
         compare(run("r", {"a": costs(3), "b": costs(3)}, baseline=None))
     with pytest.raises(StatisticsError, match="only the baseline arm"):
         compare(run("r", {"none": costs(3)}))
+
+
+def test_median_and_trimmed_mean_do_not_hang_on_one_transcript() -> None:
+    wild = costs(12, -1.0) | {"t3": 4000.0}
+    runs = run("r", {"none": costs(12), "cut": wild})
+    mean, median, trimmed = (compare(runs, statistic=name).iloc[0] for name in ("mean", "median", "trimmed_mean"))
+    assert "a few transcripts make the mean" in mean["note"]
+    assert mean["difference"] > 0 > median["difference"]
+    assert trimmed["difference"] < 0
+    for row in (median, trimmed):
+        assert row["ci_low"] <= row["difference"] <= row["ci_high"] < 0
+        assert row["p_value"] < 0.05
+        assert math.isnan(row["percent"])
+    assert "median of the transcripts' differences" in median["note"]
+    with pytest.raises(StatisticsError, match="no statistic 'mode'"):
+        compare(runs, statistic="mode")
+
+
+def test_an_interval_on_few_differing_transcripts_is_remarked() -> None:
+    nearly = costs(12) | {"t3": 9.0}
+    found = compare(run("r", {"none": costs(12), "cut": nearly})).iloc[0]
+    assert "only 1 of 12 transcripts differ" in found["note"]

@@ -25,6 +25,7 @@ MANY = 1000
 EXAMPLES = """\
   compaction-lab compare laptop_catalog
   compaction-lab compare laptop_catalog --metric cost_usd --metric score
+  compaction-lab compare laptop_catalog --metric cost_usd --statistic median
   compaction-lab compare monday friday --baseline "sliding_window keep_last=8"
 """
 TEXT = "Every difference is paired: only transcripts that both arms finished count, and the table says how many did."
@@ -41,6 +42,12 @@ def register(verbs: argparse._SubParsersAction[Parser]) -> None:
         metavar="NAME",
         help=f"a column of units, or one that is made of them (repeatable; default: {', '.join(METRICS)})",
     )
+    parser.add_argument(
+        "--statistic",
+        choices=("mean", "median", "trimmed_mean"),
+        default="mean",
+        help="what is estimated of the differences; costs have heavy tails, a mean hangs on few (default: mean)",
+    )
     add_json(parser)
 
 
@@ -49,7 +56,10 @@ def execute(args: argparse.Namespace) -> int:
     import compaction_lab as lab
 
     runs = [lab.load_run(name) for name in args.runs]
-    tables = {metric: lab.compare(runs, metric=metric, baseline=args.baseline) for metric in args.metric or METRICS}
+    tables = {
+        metric: lab.compare(runs, metric=metric, baseline=args.baseline, statistic=args.statistic)
+        for metric in args.metric or METRICS
+    }
     if args.json:
         print(
             json.dumps(

@@ -20,6 +20,9 @@ Floats = NDArray[np.float64]
 EXACT_CLUSTERS = 18
 """Up to this many clusters all 2^n sign flips are enumerated."""
 
+FARTHEST = 2.0
+"""How many times as far as Student's t a bootstrap-t bound may lie from the estimate."""
+
 _CHUNK = 4_000_000
 
 
@@ -124,6 +127,120 @@ def bootstrap_interval(means: Floats, estimate: float, clusters: int, *, level: 
     tail = stats.norm.sf(widened)
     low, high = np.quantile(means, [tail, 1 - tail])
     return Interval(estimate, float(low), float(high))
+
+
+def studentised_bootstrap(
+    values: ArrayLike,
+    clusters: Sequence[object] | NDArray[np.generic] | None = None,
+    *,
+    resamples: int = 10_000,
+    seed: int = 0,
+) -> Floats:
+    """Return the sorted ratios ``(mean* - mean) / error*`` of resamples of whole clusters.
+
+    A resample whose values do not vary has no finite ratio: it is infinite, or 0 where its mean is that of the data.
+
+    Parameters
+    ----------
+    values, clusters, resamples, seed
+        As in :func:`clustered_bootstrap`.
+    """
+    sums, sizes = cluster_sums(values, clusters)
+    residuals = sums - sums.sum() / sizes.sum() * sizes
+    groups = sums.size
+    generator = np.random.default_rng(seed)
+    rows = max(1, _CHUNK // groups)
+    ratios = np.empty(resamples)
+    for start in range(0, resamples, rows):
+        drawn = generator.integers(0, groups, (min(rows, resamples - start), groups))
+        taken, counts = residuals[drawn], sizes[drawn]
+        weight = counts.sum(axis=1)
+        shift = taken.sum(axis=1) / weight
+        taken -= shift[:, None] * counts
+        error = np.sqrt(groups / (groups - 1) * np.square(taken).sum(axis=1)) / weight
+        error[error <= 1e-12 * np.abs(shift)] = 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios[start : start + len(drawn)] = np.where(shift == 0, 0.0, shift / error)
+    ratios.sort()
+    return ratios
+
+
+def clustered_interval(
+    values: ArrayLike,
+    clusters: Sequence[object] | NDArray[np.generic] | None = None,
+    *,
+    resamples: int = 10_000,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Interval:
+    """Return the interval of a mean that the lab reports: on each side the wider of bootstrap-t and Student's t.
+
+    The bootstrap-t interval (Efron and Tibshirani 1993, section 12.5; clusters are resampled and every resample is
+    divided by its own clustered standard error) follows skewed data, where t and percentile intervals are too short on
+    the side of the tail; t holds where tails are long on both sides and bootstrap-t is short. Bootstrap-t may reach
+    twice as far as t at most, beyond which it says only that few clusters differ from the rest; where too many
+    resamples do not vary at all, t alone is left. ``benchmarks/bench_coverage.py`` prints how often it covers.
+
+    Parameters
+    ----------
+    values, clusters, resamples, seed
+        As in :func:`clustered_bootstrap`.
+    level
+        Of confidence.
+
+    Raises
+    ------
+    StatisticsError
+        There is one cluster only.
+    """
+    sums, sizes = cluster_sums(values, clusters)
+    if sums.size <= 1:
+        raise StatisticsError("one cluster: an interval needs at least two; pool more data")
+    estimate, error = float(sums.sum() / sizes.sum()), clustered_standard_error(values, clusters)
+    if error == 0:
+        return Interval(estimate, estimate, estimate)
+    ratios = studentised_bootstrap(values, clusters, resamples=resamples, seed=seed)
+    tail = (1 - level) / 2
+    student = float(stats.t.ppf(1 - tail, sums.size - 1))
+    lower, upper = np.quantile(ratios, [tail, 1 - tail], method="higher")
+
+    def reach(ratio: float) -> float:
+        return min(max(student, ratio), FARTHEST * student) if np.isfinite(ratio) else student
+
+    return Interval(estimate, estimate - reach(float(upper)) * error, estimate + reach(-float(lower)) * error)
+
+
+def matched_rates_interval(only_first: int, only_second: int, pairs: int, *, level: float = 0.95) -> Interval:
+    """Return the interval of the difference of two rates measured on the same items.
+
+    Wald's with half an item added to each of the four cells (Agresti and Min 2005, *Statistics in Medicine* 24:729),
+    which holds for few discordant pairs, where resampling would find no variation.
+
+    Parameters
+    ----------
+    only_first, only_second
+        Items on which only one of the two succeeded.
+    pairs
+        All items.
+
+    Raises
+    ------
+    StatisticsError
+        Unless the counts fit into ``pairs``.
+
+    Examples
+    --------
+    >>> interval = matched_rates_interval(87, 11, 306)
+    >>> f"{interval.estimate:.3f} {interval.low:.2f} {interval.high:.2f}"
+    '0.248 0.19 0.30'
+    """
+    if min(only_first, only_second) < 0 or only_first + only_second > pairs or pairs == 0:
+        raise StatisticsError(f"pairs {only_first} + {only_second} of {pairs}: expected counts that fit into the pairs")
+    gained, total = only_first - only_second, pairs + 2
+    centre = gained / total
+    error = np.sqrt(only_first + only_second + 1 - gained**2 / total) / total
+    half = float(stats.norm.ppf((1 + level) / 2) * error)
+    return Interval(gained / pairs, max(-1.0, centre - half), min(1.0, centre + half))
 
 
 def sign_flip_p(
@@ -310,6 +427,67 @@ def trimmed_mean(values: ArrayLike, share: float = 0.1) -> float:
 def median(values: ArrayLike) -> float:
     """Return the median."""
     return float(np.median(_floats(values)))
+
+
+def median_interval(values: ArrayLike, *, level: float = 0.95) -> Interval:
+    """Return the interval of a median between order statistics, exact for any continuous distribution.
+
+    The k-th smallest and the k-th largest value, k the largest with ``2 P(Bin(n, 1/2) < k) <= 1 - level``: what the
+    sign test does not reject. Bounds are infinite with too few values.
+
+    Examples
+    --------
+    >>> median_interval([1, 2, 3, 4, 5, 6, 7, 8])
+    Interval(estimate=4.5, low=1.0, high=8.0)
+    """
+    array = np.sort(_floats(values))
+    rank = int(stats.binom.ppf((1 - level) / 2, array.size, 0.5))
+    if stats.binom.cdf(rank, array.size, 0.5) <= (1 - level) / 2:
+        rank += 1
+    if rank == 0:
+        return Interval(float(np.median(array)), -np.inf, np.inf)
+    return Interval(float(np.median(array)), float(array[rank - 1]), float(array[-rank]))
+
+
+def trimmed_interval(values: ArrayLike, share: float = 0.2, *, level: float = 0.95) -> tuple[Interval, float, float]:
+    """Return the interval of a trimmed mean, its standard error and the two-sided p of zero.
+
+    From the winsorised variance, with t on the values left less one (Yuen 1974, *Biometrika* 61:165, one sample).
+
+    Parameters
+    ----------
+    values
+        Independent values, one a cluster.
+    share
+        What is cut off at each end.
+    level
+        Of confidence.
+
+    Raises
+    ------
+    StatisticsError
+        Fewer than two values are left.
+    """
+    array = np.sort(_floats(values))
+    estimate, cut = trimmed_mean(array, share), int(share * array.size)
+    left = array.size - 2 * cut
+    if left <= 1:
+        raise StatisticsError(f"{array.size} values less {cut} at each end: at least two must be left; trim less")
+    winsorised = np.clip(array, array[cut], array[array.size - 1 - cut])
+    error = float(winsorised.std(ddof=1) * np.sqrt((array.size - 1) / (left * (left - 1))))
+    reach = float(stats.t.ppf((1 + level) / 2, left - 1)) * error
+    p = 1.0 if estimate == 0 else 0.0
+    if error > 0:
+        p = float(2 * stats.t.sf(abs(estimate) / error, left - 1))
+    return Interval(estimate, estimate - reach, estimate + reach), error, p
+
+
+def skewness(values: ArrayLike) -> float:
+    """Return the adjusted skewness of a sample; 0 when it does not vary, NaN below three values."""
+    array = _floats(values)
+    if array.size <= 2:  # noqa: PLR2004 - the adjustment divides by n - 2
+        return float("nan")
+    return 0.0 if np.ptp(array) == 0 else float(stats.skew(array, bias=False))
 
 
 def _adjusted(p_values: ArrayLike, step: Callable[[Floats], Floats]) -> Floats:

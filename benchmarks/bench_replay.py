@@ -6,6 +6,7 @@ transcript. Run with ``make bench`` or ``python benchmarks/bench_replay.py [mess
 
 from __future__ import annotations
 
+import gc
 import sys
 import tempfile
 import time
@@ -93,6 +94,8 @@ def main(messages: int) -> None:
     accounts = Accounts(counter, price, policy)
     placed = list(arms())
     log = Log(transcript.messages)
+    gc.collect()
+    gc.freeze()  # as a run does once its transcripts are loaded
     deciding, checking, whole, writing, calls = 0.0, 0.0, 0.0, 0.0, 0
     cells = [
         Cell(f"{number:012x}", f"{arm.name} {number}", "recorded", "bench", 0, {}) for number, arm in enumerate(placed)

@@ -5,6 +5,7 @@ Datasets and models are built once per process and shared by all cells, so text 
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 from collections.abc import Mapping
@@ -278,6 +279,9 @@ def _hashed(transcripts: list[Transcript]) -> tuple[dict[str, Transcript], str]:
     digest = hashlib.sha256()
     for transcript in transcripts:
         digest.update(transcript_line(transcript))
+    # Transcripts stay for the life of the process; the collector need not look through them again and again.
+    gc.collect()
+    gc.freeze()
     return {transcript.id: transcript for transcript in transcripts}, digest.hexdigest()
 
 

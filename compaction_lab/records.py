@@ -40,10 +40,10 @@ CALL_COLUMNS = (
     "first_changed_token",
     "error",
 )
-"""Of *calls*. In a unit's own rows ``cost_usd`` and ``cost_kind`` are absent: they depend on all arms of a table.
-A unit's rows also carry ``tool_calls`` (tool calls the answer made), ``stop`` (log messages that existed),
-``simulated`` (a stub answered), of a real call ``cached, first_token_s, finish``, and ``findings`` (messages sent that break each validity rule, by rule; ``null`` when
-the call was not checked)."""
+"""Of *calls*. In a unit's own rows ``cost_usd`` and ``cost_kind`` are absent: they depend on all arms of a table. A
+unit's rows also carry ``tool_calls`` (tool calls the answer made), ``stop`` (log messages that existed),
+``simulated`` (a stub answered), of a real call ``cached, first_token_s, finish``, and ``findings`` (messages sent
+that break each validity rule, by rule; ``null`` when the call was not checked)."""
 
 COMPACTION_COLUMNS = (
     "turn",
@@ -58,9 +58,9 @@ COMPACTION_COLUMNS = (
     "edits",
     "outcome",
 )
-"""Of *compactions*. ``call`` is the call the firing precedes (the last one's number for ``after_turn``).
-A unit's own rows also carry ``slot`` (0 = strategy, 1 = after_strategy), ``history``, ``base`` and ``stop``; ``edits``
-is a list of ``{kind, keys: [[index, rank], ...], new: {key, sha256} | null, tokens_before, tokens_after}``."""
+"""Of *compactions*. ``call`` is the call the firing precedes (the last one's number for ``after_turn``). A unit's own
+rows also carry ``slot`` (0 = strategy, 1 = after_strategy), ``history``, ``base`` and ``stop``; ``edits`` is a list
+of ``{kind, keys: [[index, rank], ...], new: {key, sha256} | null, tokens_before, tokens_after}``."""
 
 PROBE_COLUMNS = (
     "turn",
@@ -77,10 +77,10 @@ PROBE_COLUMNS = (
     "reader",
 )
 """Of *probes*: probe answers, rubric judgments of turns as ``kind=rubric``, and values that the agent used later and
-had from earlier as ``kind=reference``, whose ages count from the newest message that says the value.
-A unit's own rows also carry ``reference`` (of a reference: ``kind, call`` and, when missed, ``sha256, use, source,
-newest``: places as ``[message, start, end]``) , ``stale`` (whether an answer states a superseded value) and ``verdicts`` (``score`` and
-``raw`` of each repeat of a judge that is a model)."""
+had from earlier as ``kind=reference``, whose ages count from the newest message that says the value. A unit's own
+rows also carry ``reference`` (of a reference: ``kind, call`` and, when missed, ``sha256, use, source, newest``:
+places as ``[message, start, end]``) , ``stale`` (whether an answer states a superseded value) and ``verdicts``
+(``score`` and ``raw`` of each repeat of a judge that is a model)."""
 
 REFERENCE_COLUMNS = (
     "call",

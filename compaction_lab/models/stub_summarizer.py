@@ -49,8 +49,9 @@ class ExtractiveSummarizer:
     """Summarise by copying lines and sentences verbatim, in their order, under a token budget.
 
     The transcript (the fenced user message, else the request's own messages) is cut into blocks by role, blocks into
-    lines, long lines into sentences. Lines stand under the nearest title: a heading, a short line ending in a colon, the
-    first string of a JSON record, or the sentence that leads into a list; a rule (``---``) ends what stands under one.
+    lines, long lines into sentences. Lines stand under the nearest title: a heading, a short line ending in a colon,
+    the first string of a JSON record, or the sentence that leads into a list; a rule (``---``) ends what stands under
+    one.
 
     Each is scored ``role * (0.5 recency + 0.5 frequency + density)``. *Recency* is the block's relative position;
     *frequency* the mean log document frequency of its words, relative to the transcript's highest; *density* the share

@@ -34,7 +34,7 @@ _ENDPOINT_EXTRAS = (
     "pool",
 )
 
-KINDS = ("recorded", "stub_shop", "stub", "faulty", "openai_compatible")
+KINDS = ("recorded", "stub_shop", "stub", "stub_skimming", "faulty", "openai_compatible")
 
 
 def build_model(
@@ -75,8 +75,13 @@ def build_model(
         return _endpoint(json.dumps(node, sort_keys=True), price)
     if kind == "faulty" and role == "summarizer":
         return _faulty(str(node.get("fault", "empty")))
+    if kind == "stub_skimming" and role == "reader":
+        dip = node.get("dip", 0.0)
+        if isinstance(dip, bool) or not isinstance(dip, int | float):
+            raise ConfigurationError(f"reader.dip={dip!r}; expected a share between 0 and 1")
+        return _reader(float(dip))
     if kind == "stub" and role == "reader":
-        return agent if agent is not None else _reader()
+        return agent if agent is not None else _reader(0.0)
     msg = f"{role}: kind={kind!r}; expected one of {', '.join(KINDS)} ('stub' is a summarizer or a reader)"
     raise ConfigurationError(msg)
 
@@ -150,7 +155,7 @@ def _faulty(fault: str) -> Model:
 
 
 @cache
-def _reader() -> Model:
+def _reader(dip: float) -> Model:
     from compaction_lab.models.stub_reader import StubReader
 
-    return StubReader()
+    return StubReader(dip=dip) if dip else StubReader()

@@ -95,8 +95,9 @@ REFERENCE_COLUMNS = (
     "newest_message",
     "stale",
 )
-"""Beside *probes*: the call and kind of a reference and, when it was missed, the hash of its value and where it was used
-and first said (message index, characters in its searchable text) and last said; whether an answer is a stale one."""
+"""Beside *probes*: the call and kind of a reference and, when it was missed, the hash of its value and where it was
+used and first said (message index, characters in its searchable text) and last said; whether an answer is a stale
+one."""
 
 TURN_COLUMNS = (
     "turn",

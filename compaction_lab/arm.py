@@ -191,7 +191,7 @@ class ArmRun:
 
         fork.stored = move(self.stored)
         fork._turn = None if self._turn is None else move(self._turn)
-        fork._kept = [_Kept(kept.memory, None if kept.last is None else move(kept.last)) for kept in self._kept]
+        fork._kept = [replace(kept, last=None if kept.last is None else move(kept.last)) for kept in self._kept]
         return fork
 
     def _advance(self, stop: int) -> Context:

@@ -283,6 +283,18 @@ def test_a_fork_leaves_no_trace(messages: list[Message], strategy: object) -> No
         assert forked.stored.keys == plain.stored.keys
 
 
+@given(conversations(), ageing, ageing)
+def test_a_fork_goes_on_as_its_arm_would(messages: list[Message], first: object, second: object) -> None:
+    log = Log(messages)
+    arm = ArmRun(log, (slot(first), slot(second)))
+    for occasion, stop, _ in occasions(log):
+        fork = arm.fork(Log(messages))
+        assert standing(answered(fork.occasion(occasion, stop))) == standing(answered(arm.occasion(occasion, stop)))
+        assert [(firing.slot, firing.base, firing.edits) for firing in fork.firings] == [
+            (firing.slot, firing.base, firing.edits) for firing in arm.firings
+        ]
+
+
 def test_a_strategy_that_needs_no_model_asks_none() -> None:
     arm = ArmRun(Log(session(2)), (slot(ObservationMasking()),))
     assert answered(arm.occasion("before_call", 6), nobody).keys == tuple((at, 0) for at in range(6))

@@ -91,6 +91,8 @@ def _take_up(situation: Situation, *, from_last: bool) -> tuple[Ledger, Literal[
     if situation.occasion == "before_turn" and stop and context.log.turn_starts[turn] == stop - 1:
         stop -= 1
     old = situation.memory.taken_up(context) if isinstance(situation.memory, Standing) else None
+    if old is not None:
+        old.afresh = False  # true of one call only, and a fork may have made the last one
     unchanged = situation.last is context
     if old is not None and old.stop <= stop:
         kept = situation.history == "stored" or (situation.history == "turn" and old.turn == turn)
@@ -102,7 +104,8 @@ def _take_up(situation: Situation, *, from_last: bool) -> tuple[Ledger, Literal[
         if kept:
             old.follow(context, stop)
             return old, "history"
-        if from_last and situation.last is not None and old.undisturbed:
+        # A turn's context is compacted already: starting afresh from it brings nothing back that was excluded.
+        if from_last and situation.history == "view" and situation.last is not None and old.undisturbed:
             old.continue_log(context.log, stop)
             if old.undisturbed:
                 old.turn, old.afresh = turn, True

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import compaction_lab as lab
@@ -118,6 +118,13 @@ def test_a_second_pass_changes_nothing(name: str, text: str) -> None:
     assert not arm.firings
 
 
+def test_what_a_turn_excluded_does_not_count_in_the_next() -> None:
+    shown, _ = sequence(
+        "U:a A:b A:c A:d A:e A:f A:g U:h A:i", [(7, "Tr(max=6,to=3)"), (9, "Tr(max=6,to=3)")], None, "turn"
+    )
+    assert shown == ["A:e A:f A:g", "A:e A:f A:g U:h A:i"]
+
+
 def test_ids_given_twice_join_unrelated_messages() -> None:
     messages = conversation("U:u A:a C:c1 T:c1")
     messages[0] = replace(messages[0], id="x")
@@ -167,6 +174,7 @@ def replayed(name: str, messages: list[Message], history: History, cuts: list[in
 
 
 @given(messy_conversations(), st.sampled_from(list(STRATEGIES)), st.sampled_from(["view", "turn", "stored"]))
+@example(conversation("U:a U:b U:c U:d S:e U:f U:g C:a T:a"), "truncation", "turn")  # the probe opens another turn
 def test_a_fork_leaves_no_trace(messages: list[Message], name: str, history: History) -> None:
     cuts = list(range(1, len(messages) + 1, 2))
     calm = replayed(name, messages, history, cuts, disturbed=False)

@@ -21,9 +21,11 @@ from compaction_lab.commands import (
     report,
     run,
     show,
+    study,
 )
 from compaction_lab.commands.arguments import Parser
 from compaction_lab.configuration import did_you_mean
+from compaction_lab.conversation.printable import printable
 from compaction_lab.errors import CompactionLabError
 
 VERBS = {
@@ -33,6 +35,7 @@ VERBS = {
     "show": show,
     "compare": compare,
     "compact": compact,
+    "study": study,
     "report": report,
     "export": export,
     "import": import_sessions,
@@ -60,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         args = _parse(words)
         return int(VERBS[args.verb].execute(args))
     except CompactionLabError as error:
-        print(f"compaction-lab: {error}", file=sys.stderr)
+        print(f"compaction-lab: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 1

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from compaction_lab.commands.arguments import Parser, add_json, verb
 from compaction_lab.commands.text import text_table, whole
+from compaction_lab.conversation.printable import printable
 from compaction_lab.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _print_calls(run: Run, unit: Unit, *, as_json: bool) -> None:
     if as_json:
         print(own.to_json(orient="records", indent=2))
         return
-    print(_names(run, unit)[0])
+    print(printable(_names(run, unit)[0]))
     head = ["call", "turn", "purpose", "before", "sent", "output", "compacted"]
     rows = [
         [

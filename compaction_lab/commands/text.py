@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import SupportsFloat, TypeGuard
 
+from compaction_lab.conversation.printable import printable
+
 WIDTH = 80
 _GAP = "  "
 _INDENT = "  "
@@ -21,6 +23,7 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int = 
     none         1,200
     truncation     800
     """
+    rows = [[printable(text) for text in row] for row in rows]
     others = [max(len(row[i]) for row in [head, *rows]) for i in range(1, len(head))]
     room = max(_NARROWEST, width - sum(others) - len(_GAP) * len(others))
     first = min(room, max(len(row[0]) for row in [head, *rows]))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
+from compaction_lab.conversation.printable import printable
 from compaction_lab.report.style import wrapped
 
 MISSING = "–"
@@ -15,6 +16,7 @@ MISSING = "–"
 _SCORES = ("rubric score", "probe recall", "evidence visible")
 _LARGE = 100
 _ARM_MIN_WIDTH = 16
+_MARKDOWN = str.maketrans({"|": "\\|", "<": "&lt;", "&": "&amp;"})
 _TEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -31,7 +33,7 @@ _TEX = {
 
 
 def shown(column: str, value: object) -> str:
-    """Return one value as it is printed, by the unit its column's name states.
+    """Return one value as it is printed, on one line, by the unit its column's name states.
 
     Examples
     --------
@@ -41,7 +43,7 @@ def shown(column: str, value: object) -> str:
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return MISSING
     if isinstance(value, str) or not isinstance(value, int | float):
-        return str(value)
+        return printable(" ".join(str(value).splitlines()))
     if "%" in column:
         return f"{value:.1f}"
     if "USD" in column:
@@ -57,10 +59,10 @@ def to_csv(frame: pd.DataFrame) -> str:
 
 
 def to_markdown(frame: pd.DataFrame) -> str:
-    """Return a frame as a Markdown table, numbers to the right."""
+    """Return a frame as a Markdown table, numbers to the right; text that would be markup there shows as text."""
     rule = ["---:" if right else "---" for right in _right(frame)]
     rows = [[str(name) for name in frame], rule, *_cells(frame)]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |\n" for row in rows)
+    return "".join(f"| {' | '.join(cell.translate(_MARKDOWN) for cell in row)} |\n" for row in rows)
 
 
 def to_tex(frame: pd.DataFrame) -> str:

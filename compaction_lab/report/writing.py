@@ -22,6 +22,7 @@ import compaction_lab
 from compaction_lab import analysis
 from compaction_lab.analysis.run_tables import RunTables
 from compaction_lab.conversation.messages import JSON
+from compaction_lab.conversation.printable import printable
 from compaction_lab.errors import ConfigurationError, FigureError
 from compaction_lab.report import figures
 from compaction_lab.report.style import Look, figure_style, style_hashes
@@ -192,7 +193,7 @@ def write_figures(run: RunTables, out: Path, formats: Sequence[str]) -> tuple[li
             continue
         try:
             frame = spec.frame(run)
-            figure = spec.draw(frame, look)
+            figure = spec.draw(_labels_printable(frame), look)
         except FigureError as error:
             skipped[spec.name] = str(error)
             continue
@@ -201,9 +202,15 @@ def write_figures(run: RunTables, out: Path, formats: Sequence[str]) -> tuple[li
                 figure.draw_without_rendering()
         figure.set_layout_engine("none")  # or each file would do it again
         written += [_write(out / f"{spec.name}.{kind}", image_bytes(figure, kind)) for kind in formats]
-        written.append(_write(out / f"{spec.name}.csv", to_csv(frame).encode()))
+        written.append(_write(out / f"{spec.name}.csv", to_csv(frame)))
         written.append(_write(out / f"{spec.name}.json", _json({"figure": spec.name, **origin})))
     return written, skipped
+
+
+def _labels_printable(frame: pd.DataFrame) -> pd.DataFrame:
+    """Write out what a transcript's own name would do to a figure; file names and ids are anyone's text."""
+    names = [name for name in ("transcript", "dataset") if name in frame and frame[name].dtype != "category"]
+    return frame.assign(**{name: frame[name].map(lambda text: printable(str(text))) for name in names})
 
 
 def write_tables(run: RunTables, out: Path) -> list[Path]:
@@ -217,14 +224,18 @@ def write_tables(run: RunTables, out: Path) -> list[Path]:
             "csv": to_csv(labelled),
             "tex": (f"% {note}\n" if note else "") + to_tex(frame),
         }
-        written += [_write(out / f"{name}.{kind}", content.encode()) for kind, content in contents.items()]
+        written += [_write(out / f"{name}.{kind}", content) for kind, content in contents.items()]
     return written
 
 
+def conclusion_text(run: RunTables) -> str:
+    """Return what a run of recorded sessions says in plain words, as Markdown; empty where it says nothing."""
+    return analysis.conclusion(run) if _is_of_sessions(run) else ""
+
+
 def _conclusion(run: RunTables, out: Path) -> list[Path]:
-    """Write what a run of recorded sessions says in plain words, if it says anything."""
-    text = analysis.conclusion(run) if _is_of_sessions(run) else ""
-    return [_write(out / "conclusion.md", text.encode())] if text else []
+    text = conclusion_text(run)
+    return [_write(out / "conclusion.md", text)] if text else []
 
 
 def terminal_table(run: RunTables, width: int = 80) -> str:
@@ -308,10 +319,15 @@ def image_bytes(figure: Figure, kind: str) -> bytes:
 
 
 def _json(value: Mapping[str, object]) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+    return _bytes(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def _write(path: Path, content: bytes) -> Path:
+def _bytes(text: str) -> bytes:
+    """Encode a text whose transcripts may have brought broken surrogates."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _write(path: Path, content: bytes | str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
+    path.write_bytes(content if isinstance(content, bytes) else _bytes(content))
     return path

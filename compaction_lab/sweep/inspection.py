@@ -10,6 +10,7 @@ from compaction_lab.arm import ArmRun, Playback, Slot, occasions
 from compaction_lab.conversation.context import Context, Edit, EditKind, Key, Placed
 from compaction_lab.conversation.log import Log
 from compaction_lab.conversation.messages import JSON, Message
+from compaction_lab.conversation.printable import printable
 from compaction_lab.errors import StoreError
 from compaction_lab.importers.lab import message_from_lab
 from compaction_lab.records import Row
@@ -117,15 +118,7 @@ def _lines(placed: Placed) -> str:
     message = placed.message
     origin = "" if message.source in ("recorded", "generated") else f" ({message.source})"
     place = f"{index}" if rank == 0 else f"{index}+{rank}"
-    return f"[{place}] {message.role}{origin}\n{_printable(rendered(message))}\n"
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char in "\n\t\u200d" or char.isprintable() else _escaped(char) for char in text)
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
+    return f"[{place}] {message.role}{origin}\n{printable(rendered(message))}\n"
 
 
 def _played(arm: ArmRun, occasion: Occasion, stop: int) -> Context:

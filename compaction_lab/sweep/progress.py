@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from compaction_lab.conversation.printable import printable
+
 _TERMINAL_EVERY_S = 0.1
 _PLAIN_EVERY_S = 10.0
 _PLAIN_SHARES = 20
@@ -62,7 +64,7 @@ class Progress:
         if self.quiet and not always:
             return
         self._close_line()
-        print(text, file=self.stream, flush=True)
+        print(printable(text), file=self.stream, flush=True)
 
     def close(self) -> None:
         """End the line that was being rewritten, with the final counts in it."""

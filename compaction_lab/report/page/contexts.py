@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
+from compaction_lab.analysis import arm_order, baseline_arm
 from compaction_lab.conversation.context import Context, Key
 from compaction_lab.conversation.messages import JSON, Message
+from compaction_lab.conversation.printable import printable
 from compaction_lab.conversation.tokens import TokenCounter, tokenizer
+from compaction_lab.importers.lab import message_from_lab
+from compaction_lab.quality.evidence import searchable
 from compaction_lab.records import Row
 from compaction_lab.strategies.reading import rendered
 from compaction_lab.sweep.inspection import Played, played_calls
@@ -17,16 +21,39 @@ from compaction_lab.sweep.store import Unit
 TEXT_LIMIT = 20_000
 """Characters of one message that the page holds; the run's folder holds the rest."""
 
+LABEL_LIMIT = 160
+"""Characters of what a miss is called."""
+
+CALL_NUMBERS = (
+    "turn",
+    "input_tokens",
+    "cache_read_tokens",
+    "context_tokens_before",
+    "compacted",
+    "cost_usd",
+)
+"""What the page says of a call, in this order."""
+
 
 def context_data(run: Run) -> dict[str, JSON]:
     """Return the page's data of a run: units with their calls, and the messages they show.
 
-    Each call lists what differs from the call before: ``[kind, index, rank, message]`` with ``kind`` what happened
-    (``dropped``, ``masked``, ``collapsed``, ``clipped``, ``summarised``, ``inserted``, ``restored``) and ``message`` a
-    number in ``messages``, or -1 for what is hidden. New messages of the log follow from ``stop``.
+    Arms follow the order of tables, the baseline first. Each call is ``[numbers, stop, changes]``; a change is ``[kind,
+    index, rank, message]``, what differs from the call before, with ``kind`` what happened (``dropped``, ``masked``,
+    ``collapsed``, ``clipped``, ``summarised``, ``inserted``, ``restored``) and ``message`` a number in ``messages``, or
+    -1 for what is hidden. New messages of the log follow from ``stop``. A message is ``[kind, tokens, text]``; its text
+    is cut, and written so that nothing in it acts on a screen. A miss is ``[call, turn, label, source]``, with the
+    index of the message that said what was missed as ``source``, or -1.
     """
     texts = _Texts(TokenCounter(tokenizer(_tokenizer(run))))
-    units: list[JSON] = [_unit(run, unit, texts) for unit in sorted(run.unit_rows) if run.log(unit)]
+    arms = [cell.arm for cell in run.cell_by_key.values()]
+    places = {arm: place for place, arm in enumerate(arm_order(arms, baseline_arm(run.cells)))}
+
+    def place(unit: Unit) -> tuple[object, ...]:
+        cell = run.cell_by_key[unit[0]]
+        return cell.dataset, unit[1], cell.model, cell.seed, unit[2], places[cell.arm]
+
+    units: list[JSON] = [_unit(run, unit, texts) for unit in sorted(run.unit_rows, key=place) if run.log(unit)]
     return {"messages": cast("JSON", texts.rows), "units": units}
 
 
@@ -40,29 +67,33 @@ class _Texts:
 
     def number(self, message: Message) -> int:
         """Return the number of a message, adding it at its first sight."""
-        key = (message.wire, message.source)
         found = message.memo.get("page")
         if isinstance(found, int) and found < len(self.rows):
             return found
+        key = (message.wire, message.source)
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self.rows)
             text = rendered(message)
-            cut = (
-                text
-                if len(text) <= TEXT_LIMIT
-                else f"{text[:TEXT_LIMIT]}\n… {len(text) - TEXT_LIMIT:,} characters more"
-            )
-            calls = "tool call" if message.calls else "tool result" if message.role == "tool" else message.role
-            kind = "summary" if message.source == "summary" else calls
-            self.rows.append([kind, self._counter.message(message), cut])
+            more = len(text) - TEXT_LIMIT
+            cut = printable(text[:TEXT_LIMIT]) + (f"\n… {more:,} characters more" if more > 0 else "")
+            self.rows.append([_kind(message), self._counter.message(message), cut])
         message.memo["page"] = found
         return found
+
+
+def _kind(message: Message) -> str:
+    if message.source == "summary":
+        return "summary"
+    if message.calls:
+        return "tool call"
+    return {"tool": "tool result", "developer": "system"}.get(message.role, message.role)
 
 
 def _unit(run: Run, unit: Unit, texts: _Texts) -> JSON:
     cell = run.cell_by_key[unit[0]]
     rows = [row for row in run.unit_rows_of("calls", unit) if row["purpose"] == "agent"]
+    cost = f"cost_{run.cost_kind}_usd"
     calls: list[JSON] = []
     last: Context | None = None
     log: list[JSON] = []
@@ -70,32 +101,19 @@ def _unit(run: Run, unit: Unit, texts: _Texts) -> JSON:
         log.extend(texts.number(message) for message in played.sent.log.messages[len(log) : played.stop])
         changes = _changes(last, played, texts.number)
         last = played.sent
-        calls.append([_numbers(row), played.stop, cast("JSON", changes)])
+        numbers = {**row, "cost_usd": row.get(cost)}
+        calls.append([[numbers.get(name) for name in CALL_NUMBERS], played.stop, cast("JSON", changes)])
     return {
-        "arm": cell.arm,
-        "model": cell.model,
-        "dataset": cell.dataset,
+        "arm": printable(cell.arm),
+        "model": printable(cell.model),
+        "dataset": printable(cell.dataset),
         "seed": cell.seed,
-        "transcript": unit[1],
+        "transcript": printable(unit[1]),
         "trial": unit[2],
         "log": log,
         "calls": calls,
         "misses": cast("JSON", _misses(run, unit)),
     }
-
-
-def _numbers(row: Row) -> JSON:
-    names = (
-        "call",
-        "turn",
-        "input_tokens",
-        "cache_read_tokens",
-        "context_tokens_before",
-        "compacted",
-        "cost_cached_usd",
-        "first_changed_token",
-    )
-    return [row.get(name) for name in names]
 
 
 def _changes(last: Context | None, played: Played, number: Callable[[Message], int]) -> list[list[JSON]]:
@@ -114,13 +132,44 @@ def _changes(last: Context | None, played: Played, number: Callable[[Message], i
 
 
 def _misses(run: Run, unit: Unit) -> list[list[JSON]]:
-    """Return ``[call, turn, probe, kind]`` of what was not there when it was needed."""
-    missed = []
+    """Return what was not there when it was needed: ``[call, turn, label, source]``, call -1 where only the turn is."""
+    log = run.log(unit)
+    missed: list[list[JSON]] = []
     for row in run.unit_rows_of("probes", unit):
         score = row.get("score")
-        if isinstance(score, (int, float)) and score < 1:
-            missed.append([row.get("call"), row["turn"], row["probe"], row["kind"]])
+        if not isinstance(score, (int, float)) or score >= 1:
+            continue
+        place = row.get("reference")
+        if isinstance(place, Mapping):
+            call, label, source = _reference(run, log, cast("Mapping[str, JSON]", place), row)
+        else:
+            call, label, source = -1, _asked(row), -1
+        short = label if len(label) <= LABEL_LIMIT else f"{label[:LABEL_LIMIT]}…"
+        missed.append([call, row["turn"], printable(" ".join(short.split())), source])
     return missed
+
+
+def _reference(run: Run, log: Sequence[str], place: Mapping[str, JSON], row: Row) -> tuple[int, str, int]:
+    use, source = place.get("use"), place.get("source")
+    call = place.get("call")
+    name = str(row["probe"])
+    if isinstance(use, list):
+        at, start, end = cast("list[int]", use)
+        name = searchable(message_from_lab(run.messages[log[at]]))[start:end]
+    age = row.get("age_tokens")
+    back = f", last said {age:,.0f} tokens before" if isinstance(age, (int, float)) else ""
+    number = call if isinstance(call, int) else -1
+    return number, f"{place.get('kind')} {name}{back}", cast("int", source[0]) if isinstance(source, list) else -1
+
+
+def _asked(row: Row) -> str:
+    gold, answer = row.get("gold"), row.get("answer")
+    expected = gold[0] if isinstance(gold, list) and gold else gold
+    words = f"{row['kind']} {row['probe']}"
+    if isinstance(expected, str) and row["kind"] != "rubric":
+        words += f": expected {expected!r}"
+        words += f", answered {answer!r}" if isinstance(answer, str) and answer.strip() else ", not answered"
+    return words
 
 
 def _tokenizer(run: Run) -> str:

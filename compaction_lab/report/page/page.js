@@ -2,9 +2,15 @@
 // Draws the context view. All text reaches the page through textContent; nothing here builds HTML from data.
 (async () => {
   const $ = (id) => document.getElementById(id);
-  const KINDS = { system: "system", developer: "system", user: "user", assistant: "assistant", "tool call": "call", "tool result": "result", summary: "summary" };
-  const LEGEND = [["system", "system"], ["user", "user"], ["assistant", "assistant"], ["call", "tool call"], ["result", "tool result"], ["summary", "summary"]];
-  const DRAWN = 4000;
+  const WHO = { system: "system", user: "user", assistant: "assistant", "tool call": "call", "tool result": "result", summary: "summary" };
+  const HAPPENED = { masked: "▤", collapsed: "⇥", clipped: "✂", dropped: "✕", summarised: "Σ", inserted: "+", restored: "↺" };
+  const PAID = { read: "read from the cache", rewritten: "sent before, paid in full again", fresh: "new with this call" };
+  const SIDES = ["left", "right"];
+  const LOWEST = 6;       // px: a message of one token can still be seen and clicked
+  const LABELLED = 15;    // px from which a line of text fits
+  const BEYOND = 400;     // px drawn above and below what is in sight
+  const BEFORE_LIMIT = 200000;
+  const LISTED = 200;
 
   async function load() {
     const packed = Uint8Array.from(atob($("data").textContent.trim()), (c) => c.charCodeAt(0));
@@ -18,10 +24,13 @@
     return made;
   }
 
+  const count = (number) => (number === null || number === undefined ? "–" : Number(number).toLocaleString("en"));
+
   function sortTables() {
-    for (const table of document.querySelectorAll("table.sortable")) {
+    for (const table of document.querySelectorAll("table")) {
       table.querySelectorAll("th").forEach((head, column) => {
         head.tabIndex = 0;
+        head.title = "sort by this column";
         const sort = () => {
           const up = head.getAttribute("aria-sort") === "descending";
           table.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
@@ -34,191 +43,392 @@
           const body = table.tBodies[0];
           const rows = [...body.rows].sort((a, b) => {
             const [x, y] = [value(a), value(b)];
-            const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));
+            const order = typeof x === "number" && typeof y === "number" ? x - y || 0 : String(x).localeCompare(String(y), "en", { numeric: true });
             return up ? order : -order;
           });
           body.append(...rows);
         };
         head.addEventListener("click", sort);
-        head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
+        head.addEventListener("keydown", (event) => {
+          if (event.key !== "Enter" && event.key !== " ") return;
+          event.preventDefault();
+          sort();
+        });
       });
     }
   }
 
   sortTables();
   const data = await load();
-  const { messages, units } = data;
-  if (!units.length) { $("contexts").append(element("p", "This run holds no contexts.")); return; }
-
-  // A unit's context at a call: from the start, the log grows and changes apply. What an edit hid stays in sight once.
-  function contextAt(unit, call) {
-    const shown = new Map();
-    let stop = 0;
-    let gone = new Map();
-    const put = (index, rank, number, kind) => shown.set(`${index} ${rank}`, { index, rank, number, kind });
-    for (let at = 0; at < call; at += 1) {
-      const [, next, changes] = unit.calls[at];
-      for (; stop < next; stop += 1) put(stop, 0, unit.log[stop], "");
-      gone = new Map();
-      for (const [kind, index, rank, number] of changes) {
-        const key = `${index} ${rank}`;
-        const before = shown.get(key);
-        if (number < 0) {
-          if (before) gone.set(key, { ...before, kind, gone: true });
-          shown.delete(key);
-        } else {
-          put(index, rank, number, kind === "restored" ? "" : kind);
-          if (before) shown.get(key).before = before.number;
-        }
-      }
-    }
-    const order = (a, b) => a.index - b.index || a.rank - b.rank;
-    return { sent: [...shown.values()].sort(order), all: [...shown.values(), ...gone.values()].sort(order) };
+  const messages = data.messages;
+  const units = data.units.filter((unit) => unit.calls.length);
+  if (!units.length) {
+    $("contexts").replaceChildren($("contexts").querySelector("h2"), element("p", "This run holds no contexts."));
+    document.body.dataset.ready = "true";
+    return;
   }
 
-  const session = (unit) => `${unit.dataset} · ${unit.transcript} · ${unit.model} · seed ${unit.seed} · trial ${unit.trial}`;
+  // A unit's context at a call: the log grows, changes apply; what went is remembered with what happened to it.
+  const played = new WeakMap();
+
+  function contextAt(unit, call) {
+    let state = played.get(unit);
+    if (!state || state.call > call) state = { call: 0, stop: 0, shown: new Map(), gone: new Map() };
+    played.set(unit, state);
+    for (; state.call < call; state.call += 1) advance(unit, state);
+    return state;
+  }
+
+  function advance(unit, state) {
+    const now = state.call + 1;
+    const [, next, changes] = unit.calls[state.call];
+    for (; state.stop < next; state.stop += 1) {
+      state.shown.set(`${state.stop} 0`, { index: state.stop, rank: 0, number: unit.log[state.stop], kind: "", since: now, covers: [] });
+    }
+    const went = [];
+    const came = [];
+    for (const [kind, index, rank, number] of changes) {
+      const key = `${index} ${rank}`;
+      const before = state.shown.get(key);
+      if (number < 0) {
+        state.shown.delete(key);
+        if (before) {
+          went.push({ ...before, kind, at: now, gone: true });
+          state.gone.set(key, went.at(-1));
+        }
+        continue;
+      }
+      const entry = { index, rank, number, kind, since: now, changed: now, covers: before && rank ? [before.number] : [] };
+      state.shown.set(key, entry);
+      state.gone.delete(key);
+      if (kind !== "restored") came.push(entry);
+    }
+    // A summary or collapsed group stands for what went in the same way at the same call, the nearest one for each.
+    for (const lost of went) {
+      const heirs = came.filter((entry) => entry.kind === lost.kind);
+      const nearest = heirs.reduce((best, entry) => (!best || Math.abs(entry.index - lost.index) < Math.abs(best.index - lost.index) ? entry : best), null);
+      if (nearest) nearest.covers.push(lost.number);
+    }
+  }
+
+  // What is looked at: a session, an arm a side, and a step both sides share.
+  const session = (unit) => [unit.dataset, unit.transcript, unit.model, `seed ${unit.seed}`, `trial ${unit.trial}`].join(" · ");
   const sessions = [...new Set(units.map(session))];
   sessions.forEach((name) => $("session").append(element("option", name, { value: name })));
-  const of = () => units.filter((unit) => session(unit) === $("session").value);
-  const sides = ["left", "right"];
-  const unitOn = (side) => of().find((unit) => unit.arm === $(`arm-${side}`).value);
+  const unitOn = Object.fromEntries(SIDES.map((side) => [side, null]));
+  const rowsOn = { left: [], right: [] };
+  let steps = [];
+  let selected = null;
+  let misses = [];
+  let missAt = -1;
+
+  // Live arms make different numbers of calls: a step is the k-th call of a turn; who has fewer shows the turn's last.
+  const turnsOf = new WeakMap();
+  function turns(unit) {
+    if (!turnsOf.has(unit)) {
+      const found = new Map();
+      unit.calls.forEach(([[turn]], at) => found.set(turn, [...(found.get(turn) ?? []), at + 1]));
+      turnsOf.set(unit, found);
+    }
+    return turnsOf.get(unit);
+  }
 
   function fillArms() {
-    const arms = of().map((unit) => unit.arm);
-    sides.forEach((side, at) => {
+    const here = units.filter((unit) => session(unit) === $("session").value);
+    SIDES.forEach((side, at) => {
       const select = $(`arm-${side}`);
-      const kept = arms.includes(select.value) ? select.value : arms[Math.min(at, arms.length - 1)];
-      select.replaceChildren(...arms.map((arm) => element("option", arm, { value: arm })));
-      select.value = kept;
+      const kept = here.find((unit) => unit.arm === select.value) ?? here[Math.min(at, here.length - 1)];
+      select.replaceChildren(...here.map((unit) => element("option", unit.arm, { value: unit.arm })));
+      select.value = kept.arm;
     });
-    const most = Math.max(...of().map((unit) => unit.calls.length));
-    $("call").max = String(most);
-    if (Number($("call").value) > most) $("call").value = String(most);
+    chooseArms();
   }
 
-  // Live arms make different numbers of calls: the other side shows the same call of the same turn, or the turn's last.
-  function callOn(unit, call, lead) {
-    const number = Math.min(call, lead.calls.length);
-    if (unit === lead) return number;
-    const turnOf = (of, at) => of.calls[at - 1][0][1];
-    const turn = turnOf(lead, number);
-    let first = number;
-    while (first > 1 && turnOf(lead, first - 1) === turn) first -= 1;
-    const same = unit.calls.map((_, at) => at + 1).filter((at) => turnOf(unit, at) === turn);
-    if (!same.length) return Math.min(number, unit.calls.length);
-    return same[Math.min(number - first, same.length - 1)];
+  function chooseArms() {
+    const here = units.filter((unit) => session(unit) === $("session").value);
+    const stood = steps[Number($("call").value) - 1];
+    SIDES.forEach((side) => { unitOn[side] = here.find((unit) => unit.arm === $(`arm-${side}`).value); });
+    const both = SIDES.map((side) => turns(unitOn[side]));
+    const all = [...new Set(both.flatMap((map) => [...map.keys()]))].sort((a, b) => a - b);
+    steps = all.flatMap((turn) => Array.from({ length: Math.max(...both.map((map) => map.get(turn)?.length ?? 0)) }, (_, k) => [turn, k]));
+    $("call").max = String(steps.length);
+    if (stood) $("call").value = String(stepNear(...stood));
+    const seen = SIDES.filter((side, at) => at === 0 || unitOn.left !== unitOn.right);
+    misses = seen.flatMap((side) => unitOn[side].misses.map(([call, turn, label, source]) => ({ side, label, source, turn, step: stepOfMiss(unitOn[side], call, turn) })));
+    misses.sort((a, b) => a.step - b.step);
+    missAt = -1;
+    listMisses();
   }
 
-  const count = (number) => (number === null || number === undefined ? "–" : Number(number).toLocaleString("en"));
+  function stepNear(turn, k) {
+    const same = steps.findIndex(([t, j]) => t === turn && j === k);
+    if (same >= 0) return same + 1;
+    return Math.max(1, steps.filter(([t]) => t <= turn).length);
+  }
 
-  function drawSide(side, call, lead) {
-    const unit = unitOn(side);
-    const number = callOn(unit, call, lead);
-    const [facts] = unit.calls[number - 1];
-    const [, turn, input, read, before, compacted, cost] = facts;
-    const { all } = contextAt(unit, number);
-    $(`facts-${side}`).textContent = `call ${number} of ${unit.calls.length}, turn ${turn}: ${count(input)} tokens sent`
-      + (read === null ? "" : `, ${count(read)} read from the cache`)
-      + (compacted ? "; compacted before this call" : "") + `; history ${count(before)}`
-      + (cost === null ? "" : `; $${cost.toPrecision(3)}`);
+  function stepOfMiss(unit, call, turn) {
+    const at = turns(unit).get(turn) ?? [];
+    const k = call > 0 ? at.indexOf(call) : at.length - 1;
+    return stepNear(turn, k);
+  }
+
+  function callOn(unit, [turn, k]) {
+    const own = turns(unit).get(turn);
+    if (own) return own[Math.min(k, own.length - 1)];
+    return Math.max(1, unit.calls.filter(([[t]]) => t <= turn).length);
+  }
+
+  // Drawing.
+  function look(side) {
+    const unit = unitOn[side];
+    const call = callOn(unit, steps[Number($("call").value) - 1]);
+    const state = contextAt(unit, call);
+    const everything = $("hidden").checked;
+    const gone = [...state.gone.values()].filter((entry) => everything || entry.at === call);
+    const rows = [...state.shown.values(), ...gone].sort((a, b) => a.index - b.index || a.rank - b.rank);
+    const sent = [...state.shown.values()].reduce((sum, entry) => sum + messages[entry.number][1], 0);
+    const total = rows.reduce((sum, entry) => sum + messages[entry.number][1], 0);
+    const hidden = [...state.gone.values()].filter((entry) => entry.rank === 0);
+    const replaced = [...state.shown.values()].filter((entry) => entry.kind && entry.kind !== "restored");
+    return { unit, call, rows, sent, total, hidden, replaced };
+  }
+
+  function say(side, { unit, call, hidden, replaced }) {
+    const [turn, input, read, before, compacted, cost] = unit.calls[call - 1][0];
+    const lost = hidden.reduce((sum, entry) => sum + messages[entry.number][1], 0);
+    $(`facts-${side}`).textContent = [
+      `call ${call} of ${unit.calls.length}, turn ${turn}: ${count(input)} tokens sent (history ${count(before)})`,
+      read === null ? "" : `${count(read)} read from the cache`,
+      cost === null ? "" : `$${cost.toPrecision(3)}`,
+      compacted ? "compacted for this call" : "",
+      hidden.length || replaced.length ? `so far ${count(hidden.length)} messages hidden (${count(lost)} tokens), ${count(replaced.length)} stand-ins in sight` : "nothing hidden or replaced",
+    ].filter(Boolean).join("; ");
+  }
+
+  function pile(side, { unit, call, rows, sent }, scale) {
+    const [, input, read] = unit.calls[call - 1][0];
+    let upTo = Math.max(0, input - sent); // tool definitions and overhead come first
+    let top = 0;
+    rowsOn[side] = rows.map((entry) => {
+      const tokens = messages[entry.number][1];
+      const height = Math.max(LOWEST, tokens * scale);
+      const row = { entry, top, height, paid: "" };
+      top += height;
+      if (!entry.gone) {
+        upTo += tokens;
+        if (read !== null) row.paid = upTo <= read ? "read" : entry.since < call ? "rewritten" : "fresh";
+      }
+      return row;
+    });
     const stack = $(`stack-${side}`);
-    const total = all.reduce((sum, entry) => sum + messages[entry.number][1], 0) || 1;
-    const scale = Math.max(stack.clientHeight, 300) / total;
+    const holder = element("div", "", { className: "pile" });
+    holder.style.height = `${top}px`;
+    stack.replaceChildren(holder);
+    const changed = rowsOn[side].find(({ entry }) => (entry.gone ? entry.at : entry.changed) === call);
+    stack.scrollTop = changed ? changed.top - 40 : top;
+    drawSeen(side);
+  }
+
+  // Only the blocks in sight are in the document, so that thousands of messages cost no more than a screenful.
+  function drawSeen(side) {
+    const stack = $(`stack-${side}`);
+    const rows = rowsOn[side];
+    const [from, to] = [stack.scrollTop - BEYOND, stack.scrollTop + stack.clientHeight + BEYOND];
+    let first = 0;
+    let last = rows.length;
+    while (first < last) {
+      const middle = (first + last) >> 1;
+      if (rows[middle].top + rows[middle].height < from) first = middle + 1;
+      else last = middle;
+    }
     const drawn = document.createDocumentFragment();
-    const skipped = Math.max(0, all.length - DRAWN);
-    if (skipped) drawn.append(element("p", `${count(skipped)} older blocks are not drawn`));
-    let sofar = 0;
-    all.forEach((entry, at) => {
-      const [kind, tokens, text] = messages[entry.number];
-      const cached = !entry.gone && read !== null && sofar + tokens <= read;
-      if (!entry.gone) sofar += tokens;
-      if (at < skipped) return;
-      const block = element("button", `${kind} · ${count(tokens)}${entry.kind ? ` · ${entry.kind}` : ""} · ${text.slice(0, 160)}`, { type: "button", className: "block" });
-      block.style.setProperty("--kind", `var(--${KINDS[kind] || "system"})`);
-      const height = Math.max(5, tokens * scale);
-      block.style.height = `${height}px`;
-      if (height < 15) block.classList.add("small");
-      block.setAttribute("role", "option");
-      block.title = `${kind}, ${count(tokens)} tokens${entry.kind ? `, ${entry.kind}` : ""}${entry.gone ? " at this call" : ""}`;
-      if (entry.gone) block.classList.add("gone");
-      else if (read !== null) block.classList.add(cached ? "read" : "fresh");
-      if (entry.kind && !entry.gone) block.classList.add("stand-in");
-      block.addEventListener("click", () => showText(block, unit, entry));
-      drawn.append(block);
-    });
-    stack.replaceChildren(drawn);
+    for (let at = first; at < rows.length && rows[at].top < to; at += 1) drawn.append(block(side, at));
+    stack.firstChild.replaceChildren(drawn);
+    const active = selected?.side === side ? rowOf(selected) : -1;
+    if (active >= 0) stack.setAttribute("aria-activedescendant", `block-${side}-${active}`);
+    else stack.removeAttribute("aria-activedescendant");
   }
 
-  function showText(block, unit, entry) {
-    document.querySelectorAll('.block[aria-selected="true"]').forEach((other) => other.removeAttribute("aria-selected"));
-    block.setAttribute("aria-selected", "true");
-    const original = entry.rank === 0 ? unit.log[entry.index] : entry.before;
+  function block(side, at) {
+    const { entry, top, height, paid } = rowsOn[side][at];
     const [kind, tokens, text] = messages[entry.number];
-    $("text").hidden = false;
-    $("text-title").textContent = `message ${entry.index}${entry.rank ? `+${entry.rank}` : ""}: ${kind}, ${count(tokens)} tokens${entry.kind ? `, ${entry.kind}` : ""}`;
-    $("text-before").textContent = original === undefined ? "(not in the conversation)" : messages[original][2];
-    $("text-after").textContent = entry.gone ? "(hidden)" : text;
+    const mark = HAPPENED[entry.kind];
+    const words = `${mark ? `${mark} ${entry.kind} · ` : ""}${kind} · ${count(tokens)} · ${text.slice(0, 160)}`;
+    const made = element("div", "", { id: `block-${side}-${at}`, className: `block ${entry.kind} ${paid}` });
+    made.append(element("span", words));
+    made.style.setProperty("--who", `var(--${WHO[kind] ?? "system"})`);
+    made.style.top = `${top}px`;
+    made.style.height = `${height}px`;
+    if (height < LABELLED) made.classList.add("small");
+    if (entry.gone) made.classList.add("gone");
+    made.setAttribute("role", "option");
+    made.setAttribute("aria-posinset", at + 1);
+    made.setAttribute("aria-setsize", rowsOn[side].length);
+    made.setAttribute("aria-label", [kind, `${count(tokens)} tokens`, entry.kind || "kept", entry.gone ? "hidden" : "", PAID[paid] ?? ""].filter(Boolean).join(", "));
+    made.title = made.getAttribute("aria-label");
+    made.setAttribute("aria-selected", selected?.side === side && rowOf(selected) === at);
+    made.addEventListener("click", () => { select(side, at); $("text").scrollIntoView({ block: "nearest" }); });
+    return made;
   }
 
-  function drawMisses(lead) {
-    const rows = lead.misses.map(([call, turn, probe, kind]) => {
-      const button = element("button", `turn ${turn}: ${kind} ${probe}`, { type: "button" });
-      button.addEventListener("click", () => goTo(callOfMiss(lead, call, turn)));
-      return button;
-    });
-    $("misses").replaceChildren(...(rows.length ? [element("h3", `Missed by ${lead.arm}: ${rows.length}`), ...rows.slice(0, 200)] : []));
+  const rowOf = ({ side, index, rank }) => rowsOn[side].findIndex(({ entry }) => entry.index === index && entry.rank === rank);
+
+  function select(side, at) {
+    const { entry } = rowsOn[side][at];
+    selected = { side, index: entry.index, rank: entry.rank };
+    const stack = $(`stack-${side}`);
+    const { top, height } = rowsOn[side][at];
+    if (top < stack.scrollTop || top + height > stack.scrollTop + stack.clientHeight) stack.scrollTop = top - stack.clientHeight / 3;
+    SIDES.forEach(drawSeen);
+    showText();
   }
 
-  function callOfMiss(unit, call, turn) {
-    if (call) return call;
-    let found = 1;
-    unit.calls.forEach(([facts], at) => { if (facts[1] <= turn) found = at + 1; });
-    return found;
-  }
-
-  function goTo(call) {
-    $("call").value = String(Math.max(1, Math.min(Number($("call").max), call)));
-    draw();
-  }
-
-  function nextMiss() {
-    const lead = unitOn("left");
-    const calls = lead.misses.map(([call, turn]) => callOfMiss(lead, call, turn)).sort((a, b) => a - b);
-    if (!calls.length) { $("where").textContent = "no miss in this arm"; return; }
-    const now = Number($("call").value);
-    goTo(calls.find((call) => call > now) ?? calls[0]);
+  function showText() {
+    const at = selected ? rowOf(selected) : -1;
+    $("text").hidden = at < 0;
+    if (at < 0) { selected = null; return; }
+    const { entry, paid } = rowsOn[selected.side][at];
+    const unit = unitOn[selected.side];
+    const [kind, tokens, text] = messages[entry.number];
+    const originals = [...(entry.rank === 0 ? [unit.log[entry.index]] : []), ...entry.covers];
+    const name = `${unit.arm}: message ${entry.index}${entry.rank ? `+${entry.rank}` : ""}`;
+    $("text-title").textContent = [`${name}, ${kind}`, `${count(tokens)} tokens`, entry.kind || "kept as it is", PAID[paid] ?? ""].filter(Boolean).join(", ");
+    $("text-before").textContent = originals.map((number) => messages[number][2]).join("\n\n").slice(0, BEFORE_LIMIT) || "(not in the conversation)";
+    $("text-after").textContent = entry.gone ? "(hidden: the model does not see it)" : text;
   }
 
   function draw() {
     const call = Number($("call").value);
-    const lead = unitOn("left");
-    $("where").textContent = `${Math.min(call, lead.calls.length)} of ${lead.calls.length}`;
-    sides.forEach((side) => drawSide(side, call, lead));
-    drawMisses(lead);
-    $("text").hidden = true;
+    $("where").textContent = `${call} of ${steps.length}`;
+    $("call").setAttribute("aria-valuetext", `step ${call} of ${steps.length}, turn ${steps[call - 1][0]}`);
+    const looks = SIDES.map(look);
+    // One scale for both sides, so that less is seen to be less.
+    const room = Math.max($("stack-left").clientHeight, 200) - 4;
+    const scale = room / Math.max(1, ...looks.map(({ total }) => total));
+    SIDES.forEach((side, at) => {
+      say(side, looks[at]);
+      pile(side, looks[at], scale);
+    });
+    showText();
   }
 
-  LEGEND.forEach(([name, label]) => {
-    const item = element("li", label);
-    const sample = document.createElement("span");
-    sample.style.setProperty("--kind", `var(--${name})`);
-    item.prepend(sample);
-    $("legend").append(item);
+  function goTo(step) {
+    $("call").value = String(Math.max(1, Math.min(steps.length, step)));
+    draw();
+  }
+
+  const step = (by) => { $("said").textContent = ""; goTo(Number($("call").value) + by); };
+
+  // Misses.
+  function listMisses() {
+    $("missed").replaceChildren(...SIDES.filter((side, at) => at === 0 || unitOn.left !== unitOn.right).flatMap((side) => {
+      const own = misses.filter((miss) => miss.side === side);
+      if (!own.length) return [];
+      const list = element("ul", "");
+      own.slice(0, LISTED).forEach((miss) => {
+        const button = element("button", `turn ${miss.turn}, step ${miss.step}: ${miss.label}`, { type: "button" });
+        button.addEventListener("click", () => showMiss(misses.indexOf(miss)));
+        const item = element("li", "");
+        item.append(button);
+        list.append(item);
+      });
+      const more = own.length > LISTED ? `, the first ${LISTED} of them` : "";
+      return [element("h3", `Missed by ${unitOn[side].arm}: ${count(own.length)}${more}`), list];
+    }));
+  }
+
+  function nextMiss() {
+    if (!misses.length) { $("said").textContent = "neither arm missed anything"; return; }
+    const now = Number($("call").value);
+    const standing = missAt >= 0 && misses[missAt].step === now;
+    const next = standing ? missAt + 1 : misses.findIndex((miss) => miss.step >= now);
+    showMiss(next < 0 || next >= misses.length ? 0 : next);
+  }
+
+  function showMiss(at) {
+    missAt = at;
+    const { side, label, source, step: where } = misses[at];
+    selected = source >= 0 ? { side, index: source, rank: 0 } : null;
+    goTo(where);
+    if (source >= 0 && rowOf({ side, index: source, rank: 0 }) < 0) {
+      $("hidden").checked = true;
+      selected = { side, index: source, rank: 0 };
+      draw();
+    }
+    const row = source >= 0 ? rowOf({ side, index: source, rank: 0 }) : -1;
+    if (row >= 0) select(side, row);
+    $("said").textContent = `Miss ${at + 1} of ${misses.length}, ${unitOn[side].arm}: ${label}`;
+  }
+
+  // Legend and controls.
+  function legend() {
+    const line = (title, className, items) => {
+      const row = element("div", "", { className });
+      row.append(element("b", title));
+      items.forEach(([label, sample, who]) => {
+        const item = element("span", label);
+        if (sample === "gone") item.className = "gone";
+        else {
+          const box = element("i", "", { className: sample });
+          if (who) box.style.setProperty("--who", `var(--${who})`);
+          item.prepend(box);
+        }
+        row.append(item);
+      });
+      return row;
+    };
+    $("legend").append(
+      line("Left edge:", "who", Object.entries(WHO).map(([label, who]) => [label, "", who])),
+      line("What happened:", "what", [["kept", ""], ...Object.entries(HAPPENED).map(([kind, mark]) => [`${mark} ${kind}`, kind]), ["hidden", "gone"]]),
+      line("Right edge:", "edge", Object.entries(PAID).map(([kind, label]) => [label, kind])),
+    );
+  }
+
+  function onStackKey(side, event) {
+    const by = { ArrowUp: -1, ArrowDown: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity }[event.key];
+    if (by === undefined || !rowsOn[side].length) return;
+    event.preventDefault();
+    const at = selected?.side === side ? rowOf(selected) : -1;
+    select(side, Math.max(0, Math.min(rowsOn[side].length - 1, at + by)));
+  }
+
+  legend();
+  $("legend").open = window.innerWidth > 640;
+  $("session").addEventListener("change", () => { steps = []; selected = null; fillArms(); goTo(start()); });
+  SIDES.forEach((side) => {
+    $(`arm-${side}`).addEventListener("change", () => { chooseArms(); goTo(Number($("call").value)); });
+    $(`stack-${side}`).addEventListener("scroll", () => drawSeen(side), { passive: true });
+    $(`stack-${side}`).addEventListener("keydown", (event) => onStackKey(side, event));
   });
-  ["hatched: hidden at this call", "striped: a stand-in", "dark right edge: sent anew", "light right edge: read from the cache"].forEach((text) => $("legend").append(element("li", text)));
-  $("session").addEventListener("change", () => { fillArms(); draw(); });
-  sides.forEach((side) => $(`arm-${side}`).addEventListener("change", draw));
-  $("call").addEventListener("input", draw);
-  $("previous").addEventListener("click", () => goTo(Number($("call").value) - 1));
-  $("next").addEventListener("click", () => goTo(Number($("call").value) + 1));
+  $("call").addEventListener("input", () => step(0));
+  $("hidden").addEventListener("change", draw);
+  $("previous").addEventListener("click", () => step(-1));
+  $("next").addEventListener("click", () => step(1));
   $("miss").addEventListener("click", nextMiss);
-  document.addEventListener("keydown", (event) => {
-    if (event.target.matches("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === "ArrowLeft") goTo(Number($("call").value) - 1);
-    else if (event.key === "ArrowRight") goTo(Number($("call").value) + 1);
-    else if (event.key === "m") nextMiss();
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth !== width) draw();
+    width = window.innerWidth;
   });
+  document.addEventListener("keydown", (event) => {
+    if (event.target.matches("input:not([type=checkbox]), select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "ArrowLeft") step(-1);
+    else if (event.key === "ArrowRight") step(1);
+    else if (event.key === "m") nextMiss();
+    else if (event.key === "h") { $("hidden").checked = !$("hidden").checked; draw(); }
+    else if (event.key === "Escape") { selected = null; draw(); }
+    else return;
+    event.preventDefault();
+  });
+
+  // The view opens where there is something to see: the first call whose context the right arm had changed.
+  function start() {
+    const acted = unitOn.right.calls.findIndex(([, , changes]) => changes.length);
+    const [turn] = acted >= 0 ? unitOn.right.calls[acted][0] : [0];
+    return acted >= 0 ? stepNear(turn, turns(unitOn.right).get(turn).indexOf(acted + 1)) : steps.length;
+  }
+
   fillArms();
-  goTo(Number($("call").max));
+  goTo(start());
   document.body.dataset.ready = "true";
 })();

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import html
 import json
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from numbers import Real
@@ -15,12 +17,19 @@ import pandas as pd
 
 from compaction_lab import analysis
 from compaction_lab.conversation.messages import JSON
+from compaction_lab.conversation.printable import printable
 from compaction_lab.report.page.contexts import context_data
+from compaction_lab.report.page.prose import html_prose
 from compaction_lab.report.page.words import summary_words
-from compaction_lab.report.writing import provenance, report_tables
+from compaction_lab.report.tables import MISSING, shown
+from compaction_lab.report.writing import conclusion_text, provenance, report_tables
 from compaction_lab.sweep.loading import Run
 
 NAME = "report.html"
+LONG = 40
+"""Characters from which a cell is given room."""
+_BREAKABLE = re.compile(r"(?<=\w)([/_])(?=\w)")
+"""Where a long name may go on in the next line."""
 _MIMES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
@@ -43,33 +52,33 @@ def write_page(run: Run, out: Path, pictures: Sequence[Path] = (), left_out: Map
     Path
         The page: one file, without any address in it, that opens from disk.
     """
-    tables = report_tables(run)
+    tables = {name: _single_valued_left_out(frame) for name, frame in report_tables(run).items()}
+    others = [name for name in tables if name not in ("headline", "firing", "misses")]
+    style, script = _asset("page.css"), _asset("page.js")
     parts = {
+        "policy": f"style-src '{_digest(style)}'; script-src '{_digest(script)}'",
         "title": html.escape(f"{run.name} · Compaction Lab"),
-        "heading": html.escape(run.name),
+        "heading": html.escape(printable(run.name)),
         "simulated": html.escape(analysis.simulated_note(run.simulated) or ""),
-        "words": "".join(f"<p>{html.escape(line)}</p>" for line in summary_words(run)),
-        "table": html_table(tables["headline"], sortable=True),
-        "tables": "".join(
-            f"<details><summary>{html.escape(name.replace('_', ' '))}</summary>{html_table(frame)}</details>"
-            for name, frame in tables.items()
-            if name != "headline"
-        ),
+        "words": "".join(f"<p>{html.escape(printable(line))}</p>" for line in summary_words(run)),
+        "table": html_table(tables["headline"]),
+        "conclusion": _folded("What these sessions say", html_prose(conclusion_text(run))),
+        "firing": html_table(tables["firing"]) if len(tables["firing"]) else "<p>No arm has made a call yet.</p>",
+        "misses": _misses(tables.get("misses")),
+        "tables": "".join(_folded(name.replace("_", " "), html_table(tables[name])) for name in others),
         "figures": "".join(map(_picture, pictures)),
-        "left_out": "".join(
-            f"<li>{html.escape(name)}: {html.escape(why)}</li>" for name, why in (left_out or {}).items()
-        ),
+        "left_out": _left_out(left_out or {}),
         "provenance": html.escape(json.dumps(provenance(run), indent=2)),
         "data": embedded(context_data(run)),
-        "style": _asset("page.css"),
-        "script": _asset("page.js"),
+        "style": style,
+        "script": script,
     }
     page = _asset("page.html")
     for name, content in parts.items():
         page = page.replace(f"<!--{name}-->", content, 1)
     out.mkdir(parents=True, exist_ok=True)
     path = out / NAME
-    path.write_text(page, encoding="utf-8", errors="replace")
+    path.write_text(page, encoding="utf-8", errors="backslashreplace")
     return path
 
 
@@ -87,26 +96,55 @@ def embedded(data: JSON) -> str:
     return base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode()
 
 
-def html_table(frame: pd.DataFrame, *, sortable: bool = False) -> str:
-    """Return a frame as an HTML table; every text is escaped, missing values are dashes."""
-    head = "".join(f'<th scope="col">{html.escape(str(name))}</th>' for name in frame.columns)
-    rows = []
-    for values in frame.itertuples(index=False):
-        cells = "".join(map(_cell, values))
-        rows.append(f"<tr>{cells}</tr>")
-    kind = ' class="sortable"' if sortable else ""
-    return f'<div class="wide"><table{kind}><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+def html_table(frame: pd.DataFrame) -> str:
+    """Return a frame as an HTML table that the page can sort; every text is escaped, missing values are dashes."""
+    names = [str(name) for name in frame.columns]
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in names)
+    rows = [
+        "".join(_cell(name, value) for name, value in zip(names, values, strict=True))
+        for values in frame.to_numpy(object)
+    ]
+    body = "".join(f"<tr>{cells}</tr>" for cells in rows)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _cell(value: object) -> str:
-    if value is None or value is pd.NA or (isinstance(value, float) and value != value):  # noqa: PLR0124 - NaN
-        return '<td class="number" data-value="">–</td>'
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return f"<td>{html.escape(str(value))}</td>"
-    number = float(value)
-    small = 0 < abs(number) < 0.01  # noqa: PLR2004 - two decimals would show nothing
-    shown = f"{number:.2g}" if small else f"{number:,.0f}" if number == int(number) else f"{number:,.2f}"
-    return f'<td class="number" data-value="{number!r}">{shown}</td>'
+def _cell(name: str, value: object) -> str:
+    value = {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+    text = shown(name, value)
+    if isinstance(value, str) or (text != MISSING and not isinstance(value, Real)):
+        kind = ' class="long"' if len(text) > LONG else ""
+        return f"<td{kind}>" + _BREAKABLE.sub(r"\1<wbr>", html.escape(text)) + "</td>"
+    number = "" if text == MISSING else repr(float(str(value)))
+    return f'<td class="number" data-value="{number}">{text}</td>'
+
+
+def _single_valued_left_out(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave model and dataset out where the whole table has but one."""
+    single = [name for name in ("model", "dataset") if name in frame and len(frame[name].unique()) == 1]
+    return frame.drop(columns=single)
+
+
+def _misses(table: pd.DataFrame | None) -> str:
+    if table is None:
+        return (
+            "<p>Nothing in this run looks at what the agent used again; "
+            "the context view lists the questions each arm answered wrongly.</p>"
+        )
+    return html_table(table)
+
+
+def _left_out(left_out: Mapping[str, str]) -> str:
+    items = "".join(f"<li>{html.escape(f'{name}: {why}')}</li>" for name, why in left_out.items())
+    return _folded("Figures this run has no data for", f"<ul>{items}</ul>") if items else ""
+
+
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{html.escape(title)}</summary>{content}</details>" if content else ""
+
+
+def _digest(content: str) -> str:
+    """Return the hash under which a content security policy lets exactly this style or script act."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
 
 
 def _picture(path: Path) -> str:

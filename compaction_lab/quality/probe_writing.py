@@ -41,7 +41,7 @@ Each answer is a few words copied from one message, and the question does not co
 would need over small talk.
 Answer with one JSON object and nothing else:
 {{"probes": [{{"kind": "recall", "question": "...", "answer": "...", "message": 12, "evidence": "..."}}]}}
-"message" is the number of the message, "evidence" a sentence or line of it, copied exactly, that contains the answer."""
+"message" is its number, "evidence" a sentence or line of it, copied exactly, that contains the answer."""
 
 
 @dataclass(frozen=True, slots=True)

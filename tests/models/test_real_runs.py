@@ -251,3 +251,31 @@ def test_a_plan_says_what_a_real_model_would_cost_and_asks_nothing(
     assert expected["real_calls"] >= 2 * TURNS
     assert expected["spent_usd"] > 0
     assert server.requests == 0
+
+
+def test_probes_are_read_and_judged_by_real_models_and_their_calls_recorded(server: FaultyServer, desk: Path) -> None:
+    session = {
+        "messages": [{"role": "user", "content": "My code is 8471."}, {"role": "assistant", "content": "Noted."}],
+    }
+    (desk / "talk.jsonl").write_text(json.dumps(session) + "\n", encoding="utf-8")
+
+    def answer(body: Body) -> Body:
+        if "grade" in body["messages"][0]["content"]:
+            return completion('Sure.\n```json\n{"reason": "same", "score": 1}\n```')
+        return completion(f"It is as stated. {SECRET}")
+
+    server.answer = answer
+    parts = [
+        word
+        for part in ("reader", "judge")
+        for word in (f"{part}.model=gpt-5-mini", f"{part}.base_url={server.url}", f"{part}.key_variable=LAB_KEY")
+    ]
+    words = ["run", "dataset.path=talk.jsonl", "dataset.planted=4", "reader=openai_compatible", "judge=llm"]
+    assert main([*words, *parts, "judge.repeats=2", "--name", "judged"]) == 0
+    run = load_run(Path("experiments/judged"))
+    assert list(run.probes["score"]) == [1.0] * 4
+    assert set(run.probes["judge"]) == {"llm:gpt-5-mini"}
+    assert run.calls["purpose"].value_counts().to_dict() == {"judge": 8, "probe": 4, "agent": 1}
+    assert run.calls[run.calls["purpose"] == "judge"]["cost_uncached_usd"].notna().all()
+    stored = [json.loads(line) for line in (desk / "experiments/judged/probes.jsonl").read_text().splitlines()]
+    assert all(row["verdicts"][1]["raw"].startswith("Sure.") for row in stored if row["kind"] != "reference")

@@ -90,16 +90,14 @@ def over_groups(rows: Rows) -> float:
     """Return Spearman's correlation of the groups' mean scores and mean outcomes."""
     sizes = np.bincount(rows.groups)
     present = sizes > 0
-    scores, outcomes = (
-        np.bincount(rows.groups, weights=side)[present] / sizes[present] for side in (rows.scores, rows.outcomes)
-    )
+    scores, outcomes = (_means(rows.groups, side, sizes)[present] for side in (rows.scores, rows.outcomes))
     return _spearman(scores, outcomes)
 
 
 def over_groups_p(rows: Rows) -> float:
     """Return the exact two-sided p of no rank correlation over the groups: all orders of their outcomes."""
     sizes = np.bincount(rows.groups)
-    scores, outcomes = (np.bincount(rows.groups, weights=side) / sizes for side in (rows.scores, rows.outcomes))
+    scores, outcomes = (_means(rows.groups, side, sizes) for side in (rows.scores, rows.outcomes))
     observed = abs(_spearman(scores, outcomes))
     orders = [abs(_spearman(scores, np.array(order))) for order in permutations(outcomes)]
     return float(np.mean([found >= observed - 1e-12 for found in orders]))
@@ -147,6 +145,12 @@ def auc(scores: ArrayLike, outcomes: ArrayLike) -> float:
         return math.nan
     ranks = stats.rankdata(values)
     return float((ranks[truth].sum() - right * (right + 1) / 2) / (right * wrong))
+
+
+def _means(groups: Places, values: Floats, sizes: Places) -> Floats:
+    """Return the mean of each group, rounded so that sums of one value in two orders tie; 0 for an empty group."""
+    means: Floats = np.round(np.bincount(groups, weights=values) / np.maximum(sizes, 1), 12)
+    return means
 
 
 def _spearman(one: Floats, two: Floats) -> float:

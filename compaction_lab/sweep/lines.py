@@ -55,6 +55,57 @@ def read(path: Path) -> Iterator[dict[str, JSON]]:
                 yield row
 
 
+class Attempts:
+    """Finds the rows that one attempt at a unit wrote: each file is looked through once, and only places are kept.
+
+    Parameters
+    ----------
+    folder
+        Of the files of rows.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._places: dict[str, dict[JSON, list[tuple[int, int]]]] = {}
+
+    def __call__(self, name: str, attempt: JSON) -> Iterator[dict[str, JSON]]:
+        """Yield the rows of ``NAME.jsonl`` whose field ``attempt`` is this one, in order."""
+        if name not in self._places:
+            self._places[name] = self._look_through(name)
+        places = self._places[name].get(attempt)
+        if not places:
+            return
+        with (self.folder / f"{name}.jsonl").open("rb") as file:
+            for start, end in places:
+                file.seek(start)
+                for line in file.read(end - start).splitlines():
+                    row = decode(line)
+                    if row is not None:
+                        yield row
+
+    def _look_through(self, name: str) -> dict[JSON, list[tuple[int, int]]]:
+        """Return, for each attempt, the stretches of bytes that its rows lie in."""
+        found: dict[JSON, list[tuple[int, int]]] = {}
+        at = 0
+        try:
+            file = (self.folder / f"{name}.jsonl").open("rb")
+        except FileNotFoundError:
+            return found
+        with file:
+            for line in file:
+                row = decode(line)
+                start, at = at, at + len(line)
+                attempt = None if row is None else row.get("attempt")
+                if not isinstance(attempt, str):
+                    continue
+                places = found.setdefault(attempt, [])
+                if places and places[-1][1] == start:
+                    places[-1] = (places[-1][0], at)
+                else:
+                    places.append((start, at))
+        return found
+
+
 class Tail:
     """Reads what was appended to a file since the last look, whole lines only."""
 

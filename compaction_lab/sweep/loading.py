@@ -68,6 +68,8 @@ class Run:
         The last units row of each unit.
     rows
         Reads the rows of one file: ``calls``, ``compactions``, ``probes``, ``timings`` or ``messages``.
+    attempts
+        Reads the rows of one file that one attempt wrote; without it they are looked for in all.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Run:
         cells: Iterable[Cell],
         units: Mapping[Unit, Row],
         rows: Callable[[str], Iterable[Row]],
+        attempts: Callable[[str, JSON], Iterable[Row]] | None = None,
     ) -> None:
         self.name = name
         self.path = path
@@ -87,6 +90,9 @@ class Run:
         self.cell_by_key = {cell.key: cell for cell in shown}
         self.unit_rows = {unit: row for unit, row in units.items() if unit[0] in self.cell_by_key}
         self._rows = rows
+        self._attempts = attempts or (
+            lambda file, attempt: (row for row in rows(file) if row.get("attempt") == attempt)
+        )
 
     @classmethod
     def from_results(cls, cells: Iterable[Cell], results: Mapping[Unit, UnitResult], *, name: str = "memory") -> Run:
@@ -129,6 +135,7 @@ class Run:
             cells=cells,
             units=units,
             rows=lambda file: map(_untimed, self._rows(file)),
+            attempts=lambda file, attempt: map(_untimed, self._attempts(file, attempt)),
         )
 
     def __repr__(self) -> str:
@@ -227,7 +234,7 @@ class Run:
     def unit_rows_of(self, file: str, unit: Unit) -> list[Row]:
         """Return a unit's own rows of ``calls``, ``compactions``, ``probes`` or ``timings``, as they were recorded."""
         attempt = self.unit_rows[unit]["attempt"] if unit in self.unit_rows else None
-        return [row for row in self._rows(file) if row.get("attempt") == attempt and unit_of(row) == unit]
+        return [row for row in self._attempts(file, attempt) if unit_of(row) == unit]
 
     @cached_property
     def coverage_by_cell(self) -> dict[str, Coverage]:
@@ -380,4 +387,5 @@ def load_run(path_or_name: str | Path, *, root: Path = Path("experiments")) -> R
         cells=frozen_cells(folder),
         units=units,
         rows=lambda file: lines.read(folder / f"{file}.jsonl"),
+        attempts=lines.Attempts(folder),
     )

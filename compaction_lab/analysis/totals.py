@@ -58,7 +58,7 @@ def whole_run_saving(turns: pd.DataFrame, baseline: str) -> pd.DataFrame:
         counted.loc[counted["arm"] == baseline].drop(columns="arm").rename(columns={"tokens": "baseline_tokens"})
     )
     paired = counted.merge(reference, on=keys, how="inner", validate="many_to_one")
-    paired["unit"] = paired[["seed", "transcript", "trial"]].astype(str).agg("/".join, axis=1)
+    paired["unit"] = paired.groupby(["seed", "transcript", "trial"], dropna=False).ngroup()
     saved = paired.groupby(["arm", "model", "dataset"], sort=True, as_index=False).agg(
         pairs=("unit", "nunique"), tokens=("tokens", known_sum), baseline_tokens=("baseline_tokens", known_sum)
     )

@@ -22,6 +22,13 @@ def register(verbs: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("run", metavar="RUN", help="name in experiments/, or a run folder")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default: reports/RUN)")
     parser.add_argument("--format", default="png,svg,pdf", metavar="LIST", help="figure formats (default: png,svg,pdf)")
+    parser.add_argument(
+        "--sessions",
+        type=int,
+        metavar="N",
+        help="sessions in the page's context view, those with the most misses first (default: as many as have 30,000 "
+        "calls in all arms)",
+    )
     parser.add_argument("--force", action="store_true", help="write it again though nothing has changed")
 
 
@@ -31,8 +38,10 @@ def execute(args: argparse.Namespace) -> int:
     unknown = [part for part in formats if part not in FORMATS]
     if unknown or not formats:
         raise ConfigurationError(f"--format {args.format}: expected some of {', '.join(FORMATS)}")
+    if args.sessions is not None and args.sessions < 0:
+        raise ConfigurationError(f"--sessions {args.sessions}: expected a number of sessions, 0 or more")
     from compaction_lab.report.page import NAME, picture_files, write_page
-    from compaction_lab.report.writing import current_files, terminal_table, write_report
+    from compaction_lab.report.writing import current_files, left_out, terminal_table, write_report
     from compaction_lab.sweep.loading import load_run
 
     run = load_run(args.run)
@@ -40,8 +49,8 @@ def execute(args: argparse.Namespace) -> int:
     current = [] if args.force else current_files(run, out, formats)
     written = current or write_report(run, out, formats)
     page = out / NAME
-    if not current or not page.is_file():
-        write_page(run, out, picture_files(written))
+    if not current or not page.is_file() or args.sessions is not None:
+        write_page(run, out, picture_files(written), left_out(out), args.sessions)
     for folder, what in (("figures", f"{', '.join(formats)}; the data of each as csv"), ("tables", "md, csv, tex")):
         names = dict.fromkeys(path.stem for path in written if path.parent.name == folder)
         print(f"{folder.capitalize()} in {out / folder} ({what}):\n  " + "\n  ".join(names))

@@ -161,6 +161,12 @@ def current_files(run: RunTables, out: Path, formats: Sequence[str]) -> list[Pat
     return files if current else []
 
 
+def left_out(out: Path) -> dict[str, str]:
+    """Return why each figure missing from the report in ``out`` could not be drawn, as it was written down there."""
+    contents = json.loads((out / "report.json").read_bytes())
+    return {str(name): str(why) for name, why in contents["left_out"].items()}
+
+
 def fingerprint(run: RunTables, formats: Sequence[str]) -> str:
     """Return a hash of all that a report depends on: cells and results, formats, and the code that draws."""
     digest = hashlib.sha256()

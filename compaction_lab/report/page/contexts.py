@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import accumulate
 from typing import cast
 
 from compaction_lab.analysis import arm_order, baseline_arm
@@ -21,6 +23,9 @@ from compaction_lab.sweep.store import Unit
 TEXT_LIMIT = 20_000
 """Characters of one message that the page holds; the run's folder holds the rest."""
 
+CALL_LIMIT = 30_000
+"""Calls whose contexts the page holds (some two megabytes), unless asked for more sessions."""
+
 LABEL_LIMIT = 160
 """Characters of what a miss is called."""
 
@@ -35,8 +40,35 @@ CALL_NUMBERS = (
 """What the page says of a call, in this order."""
 
 
-def context_data(run: Run) -> dict[str, JSON]:
+def shown_sessions(run: Run, most: int | None = None) -> list[tuple[str, str]]:
+    """Return the sessions, as dataset and transcript, whose contexts a page shows: those with the most misses first.
+
+    Parameters
+    ----------
+    run
+        A run.
+    most
+        How many; ``None``: as many as have ``CALL_LIMIT`` calls in all arms together, at least one.
+    """
+    names = ["dataset", "transcript"]
+    sizes: Counter[tuple[str, str]] = Counter()
+    for dataset, transcript, calls in run.units[[*names, "model_calls"]].itertuples(index=False):
+        sizes[dataset, transcript] += calls if calls == calls else 0  # noqa: PLR0124 - NaN
+    missing = run.probes[run.probes["score"].astype(float) < 1]
+    missed = Counter(missing[names].itertuples(index=False, name=None))
+    ordered = sorted(sizes, key=lambda session: (-missed[session], session))
+    if most is not None:
+        return ordered[:most]
+    sums = accumulate(sizes[session] for session in ordered)
+    return [
+        session for at, (session, calls) in enumerate(zip(ordered, sums, strict=True)) if not at or calls <= CALL_LIMIT
+    ]
+
+
+def context_data(run: Run, sessions: Collection[tuple[str, str]] | None = None) -> dict[str, JSON]:
     """Return the page's data of a run: units with their calls, and the messages they show.
+
+    Of ``sessions`` alone (dataset and transcript), if given.
 
     Arms follow the order of tables, the baseline first. Each call is ``[numbers, stop, changes]``; a change is ``[kind,
     index, rank, message]``, what differs from the call before, with ``kind`` what happened (``dropped``, ``masked``,
@@ -53,7 +85,11 @@ def context_data(run: Run) -> dict[str, JSON]:
         cell = run.cell_by_key[unit[0]]
         return cell.dataset, unit[1], cell.model, cell.seed, unit[2], places[cell.arm]
 
-    units: list[JSON] = [_unit(run, unit, texts) for unit in sorted(run.unit_rows, key=place) if run.log(unit)]
+    def is_shown(unit: Unit) -> bool:
+        return sessions is None or (run.cell_by_key[unit[0]].dataset, unit[1]) in sessions
+
+    chosen = sorted(filter(is_shown, run.unit_rows), key=place)
+    units: list[JSON] = [_unit(run, unit, texts) for unit in chosen if run.log(unit)]
     return {"messages": cast("JSON", texts.rows), "units": units}
 
 

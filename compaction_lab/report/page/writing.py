@@ -18,7 +18,7 @@ import pandas as pd
 from compaction_lab import analysis
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.conversation.printable import printable
-from compaction_lab.report.page.contexts import context_data
+from compaction_lab.report.page.contexts import context_data, shown_sessions
 from compaction_lab.report.page.prose import html_prose
 from compaction_lab.report.page.words import summary_words
 from compaction_lab.report.tables import MISSING, shown
@@ -33,7 +33,13 @@ _BREAKABLE = re.compile(r"(?<=\w)([/_])(?=\w)")
 _MIMES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 
-def write_page(run: Run, out: Path, pictures: Sequence[Path] = (), left_out: Mapping[str, str] | None = None) -> Path:
+def write_page(
+    run: Run,
+    out: Path,
+    pictures: Sequence[Path] = (),
+    left_out: Mapping[str, str] | None = None,
+    most_sessions: int | None = None,
+) -> Path:
     """Write a run's page.
 
     Parameters
@@ -46,6 +52,9 @@ def write_page(run: Run, out: Path, pictures: Sequence[Path] = (), left_out: Map
         Files of the figures, in their order: SVG or PNG.
     left_out
         Figures that could not be drawn, and why.
+    most_sessions
+        Sessions whose contexts it shows, those with the most misses first; ``None``: as many as keep it a few
+        megabytes (``contexts.CALL_LIMIT``).
 
     Returns
     -------
@@ -55,12 +64,15 @@ def write_page(run: Run, out: Path, pictures: Sequence[Path] = (), left_out: Map
     tables = {name: _single_valued_left_out(frame) for name, frame in report_tables(run).items()}
     others = [name for name in tables if name not in ("headline", "firing", "misses")]
     style, script = _asset("page.css"), _asset("page.js")
+    sessions = shown_sessions(run, most_sessions)
     parts = {
         "policy": f"style-src '{_digest(style)}'; script-src '{_digest(script)}'",
         "title": html.escape(f"{run.name} · Compaction Lab"),
         "heading": html.escape(printable(run.name)),
         "simulated": html.escape(analysis.simulated_note(run.simulated) or ""),
-        "words": "".join(f"<p>{html.escape(printable(line))}</p>" for line in summary_words(run)),
+        "words": "".join(
+            f"<p>{html.escape(printable(line))}</p>" for line in [*summary_words(run), *_omitted(run, sessions)]
+        ),
         "table": html_table(tables["headline"]),
         "conclusion": _folded("What these sessions say", html_prose(conclusion_text(run))),
         "firing": html_table(tables["firing"]) if len(tables["firing"]) else "<p>No arm has made a call yet.</p>",
@@ -69,7 +81,7 @@ def write_page(run: Run, out: Path, pictures: Sequence[Path] = (), left_out: Map
         "figures": "".join(map(_picture, pictures)),
         "left_out": _left_out(left_out or {}),
         "provenance": html.escape(json.dumps(provenance(run), indent=2)),
-        "data": embedded(context_data(run)),
+        "data": embedded(context_data(run, set(sessions))),
         "style": style,
         "script": script,
     }
@@ -122,6 +134,13 @@ def _single_valued_left_out(frame: pd.DataFrame) -> pd.DataFrame:
     """Leave model and dataset out where the whole table has but one."""
     single = [name for name in ("model", "dataset") if name in frame and len(frame[name].unique()) == 1]
     return frame.drop(columns=single)
+
+
+def _omitted(run: Run, sessions: Sequence[tuple[str, str]]) -> list[str]:
+    """Say so when some sessions' contexts are not on the page."""
+    all_sessions = len(run.units[["dataset", "transcript"]].drop_duplicates())
+    held = f"The context view holds {len(sessions)} of {all_sessions} sessions, those with the most misses; "
+    return [f"{held}report --sessions {all_sessions} writes them all."] if len(sessions) < all_sessions else []
 
 
 def _misses(table: pd.DataFrame | None) -> str:

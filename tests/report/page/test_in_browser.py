@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +12,10 @@ from compaction_lab.report.page import picture_files, write_page
 from compaction_lab.report.writing import write_figures
 from compaction_lab.sweep.loading import Run
 from tests.report.hostile import TEXTS
+from tests.report.page.large import large_run
 
-browser = pytest.importorskip("playwright.sync_api", reason="playwright is not installed") and pytest.importorskip(
-    "tests.report.page.browser"
-)
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+browser = importlib.import_module("tests.report.page.browser")
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")  # the driver's own pipes
 MASKING = "observation_masking keep_last=2"
@@ -212,8 +213,6 @@ def test_what_happened_can_be_told_without_colour(visit: object) -> None:
 
 
 def test_only_what_is_in_sight_is_drawn(chromium: object, tmp_path: Path) -> None:
-    from tests.report.page.large import large_run
-
     page = write_page(large_run(messages=2000), tmp_path)
     made = browser.visit(chromium, page)
     made.page.locator("#call").fill(made.page.locator("#call").get_attribute("max"))

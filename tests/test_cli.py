@@ -225,6 +225,7 @@ def test_two_runs_of_one_name_share_the_work(desk: Path, running: subprocess.Pop
         (["options", "strategie"], ["Did you mean strategy"]),
         (["compact", "talk.jsonl", "seed=1"], ["takes a strategy"]),
         (["compact", "talk.jsonl", "strategy=hybrid"], ["not JSON"]),
+        (["compact", "wizard.json", "strategy=hybrid"], ["wizard.json: messages[1]", "role"]),
         (["import", "bad.jsonl", "--out", "out"], ["bad.jsonl", "role"]),
     ],
 )
@@ -235,6 +236,7 @@ def test_what_is_refused_exits_with_1_says_why_and_writes_nothing(
     bad = [{"role": "user", "content": "hi"}, {"role": "wizard", "content": "hello"}]
     lines = [json.dumps(talk(2)), json.dumps({"messages": bad})]
     (desk / "bad.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (desk / "wizard.json").write_text(json.dumps(bad), encoding="utf-8")
     before = sorted(desk.rglob("*"))
     assert main(words) == 1
     message = capsys.readouterr().err

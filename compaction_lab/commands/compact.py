@@ -24,7 +24,8 @@ EXAMPLES = """\
 """
 TEXT = """\
 FILE holds a list of OpenAI chat messages, or an object with messages and tools; - reads standard input. The
-messages to send go to standard output, what was done to standard error."""
+messages to send go to standard output, what was done to standard error. The last turn or step of the list counts as
+still running: a window of keep_last=2 turns keeps the two before it as well."""
 ALLOWED = frozenset({"strategy", "summarizer", "tokenizer"})
 
 
@@ -46,7 +47,10 @@ def execute(args: argparse.Namespace) -> int:
 
     strategy = build(cast("Node", config["strategy"]))
     tokenizer = str(config.get("tokenizer") or "o200k_base")
-    done = compact(messages, strategy, tools=tools, tokenizer=tokenizer, summarizer=_summarizer(config))
+    try:
+        done = compact(messages, strategy, tools=tools, tokenizer=tokenizer, summarizer=_summarizer(config))
+    except TranscriptError as error:
+        raise TranscriptError(f"{'standard input' if args.file == '-' else args.file}: {error}") from error
     if args.json:
         result = {
             "messages": done.messages,

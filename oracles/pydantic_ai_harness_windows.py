@@ -23,22 +23,23 @@ from pydantic_ai_harness.compaction import SlidingWindowCompaction
 from scripted import serve
 
 
-def append(state: list[Any], m: dict[str, Any], *, joined: bool) -> None:
-    """Add a message; neighbouring messages that are not the assistant's share a request."""
+def append(state: list[Any], m: dict[str, Any], before: Any) -> Any:
+    """Add a message and return its part; what is not the assistant's joins the part before, if that is still there."""
     text = m["texts"][0]
     if m["role"] == "assistant":
         calls = [ToolCallPart(tool_name=c["name"], args=c["arguments"], tool_call_id=c["id"]) for c in m["calls"]]
         state.append(ModelResponse(parts=[TextPart(text), *calls]))
-        return
+        return None
     part: Any
     if m["role"] == "tool":
         part = ToolReturnPart(tool_name=m["name"], content=text, tool_call_id=m["call_id"])
     else:
         part = SystemPromptPart(text) if m["role"] == "system" else UserPromptPart(text)
-    if joined and state and isinstance(state[-1], ModelRequest):
+    if before is not None and state and state[-1].parts[-1] is before:
         state[-1] = ModelRequest(parts=[*state[-1].parts, part])
     else:
         state.append(ModelRequest(parts=[part]))
+    return part
 
 
 def kept(message: Any) -> list[Any]:
@@ -55,11 +56,11 @@ def answer(case: dict[str, Any]) -> list[Any]:
     strategy = SlidingWindowCompaction(**case["parameters"])
     context = RunContext(deps=None, model=TestModel(), usage=RunUsage())
     state: list[Any] = []
+    newest: Any = None
     out, done = [], 0
     for stop in case["stops"]:
         for at in range(done, stop):
-            joined = at > 0 and case["messages"][at - 1]["role"] != "assistant"
-            append(state, case["messages"][at], joined=joined)
+            newest = append(state, case["messages"][at], newest)
         done = stop
         request = Request(messages=state, model=context.model, model_request_parameters=ModelRequestParameters())
         asyncio.run(strategy.before_model_request(context, request))

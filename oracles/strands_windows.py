@@ -11,12 +11,13 @@ from strands.agent.conversation_manager import SlidingWindowConversationManager
 from strands.types.exceptions import ContextWindowOverflowException
 
 
-def append(state: list[Any], m: dict[str, Any], *, joined: bool) -> None:
-    """Add a message; results of one batch share a message."""
+def append(state: list[Any], m: dict[str, Any], before: dict[str, Any] | None) -> None:
+    """Add a message; the results of one batch share a message, unless what they would join has been removed."""
     text = {"text": m["texts"][0]}
     if m["role"] == "tool":
         block = {"toolResult": {"toolUseId": m["call_id"], "status": "success", "content": [text]}}
-        if joined and state and any("toolResult" in b for b in state[-1]["content"]):
+        newest = state[-1]["content"][-1].get("toolResult", {}) if state else {}
+        if before is not None and before["role"] == "tool" and newest.get("toolUseId") == before["call_id"]:
             state[-1]["content"].append(block)
         else:
             state.append({"role": "user", "content": [block]})
@@ -45,7 +46,7 @@ def answer(case: dict[str, Any]) -> list[Any]:
     out, done = [], head
     for stop in case["stops"]:
         for at in range(done, max(done, stop)):
-            append(state, messages[at], joined=at > head and messages[at - 1]["role"] == "tool")
+            append(state, messages[at], messages[at - 1] if at > head else None)
         done = max(done, stop)
         agent = types.SimpleNamespace(messages=state)
         try:

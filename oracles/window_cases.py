@@ -274,8 +274,7 @@ def case(framework: str, number: int) -> Case:
     kinds = FRAMEWORKS[framework]
     kind = kinds[number % len(kinds)]
     messages = conversation(rng, kind.shape)
-    ends = [at for at in range(1, len(messages)) if messages[at]["role"] != "tool"] or [len(messages)]
-    stops = sorted({rng.choice(ends) for _ in range(kind.stops - 1)} | {len(messages)})
+    stops = sorted({rng.randint(1, len(messages)) for _ in range(kind.stops - 1)} | {len(messages)})
     return {
         "kind": kind.name,
         "parameters": kind.parameters(rng),

@@ -1,5 +1,6 @@
 """What a run's tables say: pure functions from frames to frames, no files, no drawing, no statistics of differences."""
 
+from compaction_lab.analysis.age_and_position import retention_by_age_and_position
 from compaction_lab.analysis.arms import arm_order, baseline_arm, family, short_labels
 from compaction_lab.analysis.break_even import break_even_table, firings_paid
 from compaction_lab.analysis.buckets import cost_buckets, cost_with_and_without_cache
@@ -10,6 +11,7 @@ from compaction_lab.analysis.firing import firing_table, printed_firings
 from compaction_lab.analysis.frontier import frontier
 from compaction_lab.analysis.misses import misses, misses_worth_reading, recall_by_age, reference_recall, value_kinds
 from compaction_lab.analysis.order_effect import hybrid_orders, order_effect
+from compaction_lab.analysis.parameters import paired_differences, parameter_map, parameter_sweep, swept, swept_twice
 from compaction_lab.analysis.published import ARTICLE, article_table, beside_article
 from compaction_lab.analysis.quality import probe_recall, rubric_per_turn
 from compaction_lab.analysis.reduction import (
@@ -22,6 +24,7 @@ from compaction_lab.analysis.reduction import (
 from compaction_lab.analysis.retention import constraint_survival, retention, retention_by_kind, stale_answers
 from compaction_lab.analysis.run_tables import RunTables, simulated_note
 from compaction_lab.analysis.summary import headline_table, summary_table
+from compaction_lab.analysis.timeline import firing_timeline
 from compaction_lab.analysis.totals import total_tokens, whole_run_saving
 from compaction_lab.analysis.validity import refusals, validity_table
 
@@ -41,6 +44,7 @@ __all__ = [
     "cumulative_cost",
     "family",
     "firing_table",
+    "firing_timeline",
     "firings_paid",
     "frontier",
     "headline_table",
@@ -50,6 +54,9 @@ __all__ = [
     "misses",
     "misses_worth_reading",
     "order_effect",
+    "paired_differences",
+    "parameter_map",
+    "parameter_sweep",
     "printed_firings",
     "probe_recall",
     "recall_by_age",
@@ -59,12 +66,15 @@ __all__ = [
     "reference_recall",
     "refusals",
     "retention",
+    "retention_by_age_and_position",
     "retention_by_kind",
     "rubric_per_turn",
     "short_labels",
     "simulated_note",
     "stale_answers",
     "summary_table",
+    "swept",
+    "swept_twice",
     "total_tokens",
     "validity_table",
     "value_kinds",

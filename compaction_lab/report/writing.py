@@ -20,13 +20,14 @@ from matplotlib.figure import Figure
 
 import compaction_lab
 from compaction_lab import analysis
-from compaction_lab.analysis.run_tables import RunTables
+from compaction_lab.analysis.lost_in_middle import accuracy_by_place, placed_answers
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.conversation.printable import printable
-from compaction_lab.errors import ConfigurationError, FigureError
+from compaction_lab.errors import ConfigurationError, FigureError, StatisticsError
 from compaction_lab.report import figures
 from compaction_lab.report.style import Look, figure_style, style_hashes
 from compaction_lab.report.tables import to_csv, to_markdown, to_tex, to_text
+from compaction_lab.sweep.loading import Run
 
 FORMATS = ("png", "svg", "pdf")
 
@@ -49,14 +50,15 @@ _FACTS = (
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A figure of the report: its file name, the frame behind it and the function that draws it."""
+    """A figure of the report: its file name, the frame behind it, the function that draws it, the runs it is for."""
 
     name: str
-    frame: Callable[[RunTables], pd.DataFrame]
+    frame: Callable[[Run], pd.DataFrame]
     draw: Callable[[pd.DataFrame, Look], Figure]
+    applies: Callable[[Run], bool] = lambda _: True
 
 
-def _baseline(run: RunTables) -> str:
+def _baseline(run: Run) -> str:
     found = analysis.baseline_arm(run.cells)
     if found is None:
         message = f"Run {run.name!r}: it has no baseline arm to compare with. Run it without baseline=null."
@@ -64,23 +66,60 @@ def _baseline(run: RunTables) -> str:
     return found
 
 
-def _along(run: RunTables) -> str:
+def _along(run: Run) -> str:
     """Figures follow the turns; a replayed session with a single user turn is followed by call."""
     return "turn" if len(run.turns["turn"].unique()) > 1 else "call"
 
 
-def _reduction(run: RunTables) -> pd.DataFrame:
+def _reduction(run: Run) -> pd.DataFrame:
     baseline, along = _baseline(run), _along(run)
     table = run.turns if along == "turn" else run.calls[run.calls["purpose"] == "agent"]
     return analysis.reduction_per_turn(table, baseline, along)
 
 
+def _is_of_sessions(run: Run) -> bool:
+    """Whether references were looked for: what an agent used again of what it had read."""
+    return bool((run.probes["kind"] == "reference").any())
+
+
+def _is_replay(run: Run) -> bool:
+    return all(cell.config.get("mode", "replay") == "replay" for cell in run.cell_by_key.values())
+
+
+def _has_probes(run: Run) -> bool:
+    """Whether several arms were asked questions."""
+    return len(run.cells["arm"].unique()) > 1 and not run.probes["kind"].isin(["reference", "rubric"]).all()
+
+
+def _has_places(run: Run) -> bool:
+    return len(placed_answers(run)) > 0
+
+
+def _frontier(run: Run) -> pd.DataFrame:
+    kind = "reference" if _is_of_sessions(run) else "probe"
+    return analysis.frontier(run, analysis.baseline_arm(run.cells), kind=kind).assign(recall_of=kind)
+
+
+def _differences(run: Run) -> pd.DataFrame:
+    _baseline(run)
+    return analysis.paired_differences(run, METRICS)
+
+
+METRICS = ("whole_run_tokens", "cost_usd", "score")
+"""What a report compares arms by; one that a run does not have is left out."""
+
 FIGURES = (
     FigureSpec(
-        "input_tokens_per_turn", lambda run: analysis.input_tokens_per_turn(run.turns), figures.input_tokens_per_turn
+        "input_tokens_per_turn",
+        lambda run: analysis.input_tokens_per_turn(run.turns),
+        figures.input_tokens_per_turn,
+        lambda run: _along(run) == "turn",
     ),
     FigureSpec(
-        "input_tokens_per_call", lambda run: analysis.input_tokens_per_call(run.calls), figures.input_tokens_per_call
+        "input_tokens_per_call",
+        lambda run: analysis.input_tokens_per_call(run.calls),
+        figures.input_tokens_per_call,
+        lambda run: _along(run) == "call",
     ),
     FigureSpec("total_tokens", lambda run: analysis.total_tokens(run.turns), figures.total_tokens),
     FigureSpec("percent_of_baseline", _reduction, figures.percent_of_baseline),
@@ -88,28 +127,46 @@ FIGURES = (
     FigureSpec(
         "cumulative_cost", lambda run: analysis.cumulative_cost(run.calls, _along(run)), figures.cumulative_cost
     ),
-    FigureSpec("rubric_per_turn", lambda run: analysis.rubric_per_turn(run.probes), figures.rubric_per_turn),
-    FigureSpec("probe_recall", lambda run: analysis.probe_recall(run.probes), figures.probe_recall),
-)
-"""Every figure of a report, in its order; a new figure is a line here."""
-
-SESSION_FIGURES = (
     FigureSpec("cost_stack", analysis.cost_buckets, figures.cost_stack),
     FigureSpec(
         "cost_with_and_without_cache", analysis.cost_with_and_without_cache, figures.cost_with_and_without_cache
     ),
-    FigureSpec("context_over_calls", analysis.context_over_calls, figures.context_over_calls),
-    FigureSpec("recall_by_age", lambda run: analysis.recall_by_age(run.probes), figures.recall_by_age),
-    FigureSpec("frontier", lambda run: analysis.frontier(run, analysis.baseline_arm(run.cells)), figures.frontier),
+    FigureSpec("frontier", _frontier, figures.frontier),
+    FigureSpec("paired_differences", _differences, figures.paired_differences),
+    FigureSpec(
+        "parameter_sweep",
+        lambda run: analysis.parameter_sweep(run, METRICS),
+        figures.parameter_sweep,
+        lambda run: len(analysis.swept(run)) > 0,
+    ),
+    FigureSpec(
+        "parameter_map",
+        lambda run: analysis.parameter_map(run, METRICS[0]),
+        figures.parameter_map,
+        lambda run: len(analysis.swept_twice(run)) > 0,
+    ),
+    FigureSpec("firing_timeline", analysis.firing_timeline, figures.firing_timeline),
+    FigureSpec("context_over_calls", analysis.context_over_calls, figures.context_over_calls, _is_replay),
+    FigureSpec("rubric_per_turn", lambda run: analysis.rubric_per_turn(run.probes), figures.rubric_per_turn),
+    FigureSpec("probe_recall", lambda run: analysis.probe_recall(run.probes), figures.probe_recall),
+    FigureSpec(
+        "retention",
+        lambda run: analysis.retention_by_age_and_position(run.probes),
+        figures.retention,
+        _has_probes,
+    ),
+    FigureSpec("recall_by_age", lambda run: analysis.recall_by_age(run.probes), figures.recall_by_age, _is_of_sessions),
+    FigureSpec(
+        "accuracy_by_place",
+        lambda run: accuracy_by_place(placed_answers(run)),
+        figures.accuracy_by_place,
+        _has_places,
+    ),
 )
-"""Further figures of a run on recorded sessions, whose agents used values from earlier again."""
+"""Every figure of a report, in its order; a new figure is a line here."""
 
 
-def _is_of_sessions(run: RunTables) -> bool:
-    return bool((run.probes["kind"] == "reference").any())
-
-
-def write_report(run: RunTables, out: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+def write_report(run: Run, out: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
     """Write every figure and table a run supports.
 
     A figure the run has no data for is left out and ``report.json`` says why.
@@ -150,7 +207,7 @@ def write_report(run: RunTables, out: Path, formats: Sequence[str] = ("png", "sv
     return [*written, _write(out / "report.json", _json(contents))]
 
 
-def current_files(run: RunTables, out: Path, formats: Sequence[str]) -> list[Path]:
+def current_files(run: Run, out: Path, formats: Sequence[str]) -> list[Path]:
     """Return the files of the report in ``out`` if writing it again would change none of them, else an empty list."""
     try:
         contents = json.loads((out / "report.json").read_bytes())
@@ -167,7 +224,7 @@ def left_out(out: Path) -> dict[str, str]:
     return {str(name): str(why) for name, why in contents["left_out"].items()}
 
 
-def fingerprint(run: RunTables, formats: Sequence[str]) -> str:
+def fingerprint(run: Run, formats: Sequence[str]) -> str:
     """Return a hash of all that a report depends on: cells and results, formats, and the code that draws."""
     digest = hashlib.sha256()
     origin = provenance(run)
@@ -182,7 +239,7 @@ def fingerprint(run: RunTables, formats: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def write_figures(run: RunTables, out: Path, formats: Sequence[str]) -> tuple[list[Path], dict[str, str]]:
+def write_figures(run: Run, out: Path, formats: Sequence[str]) -> tuple[list[Path], dict[str, str]]:
     """Write each figure in each format, its frame as CSV and its provenance as JSON.
 
     Returns
@@ -193,14 +250,13 @@ def write_figures(run: RunTables, out: Path, formats: Sequence[str]) -> tuple[li
     look, origin = Look.of(run), provenance(run)
     written: list[Path] = []
     skipped: dict[str, str] = {}
-    other = "input_tokens_per_call" if _along(run) == "turn" else "input_tokens_per_turn"
-    for spec in (*FIGURES, *(SESSION_FIGURES if _is_of_sessions(run) else ())):
-        if spec.name == other:
+    for spec in FIGURES:
+        if not spec.applies(run):
             continue
         try:
             frame = spec.frame(run)
             figure = spec.draw(_labels_printable(frame), look)
-        except FigureError as error:
+        except (FigureError, StatisticsError) as error:
             skipped[spec.name] = str(error)
             continue
         with figure_style():
@@ -219,7 +275,7 @@ def _labels_printable(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**{name: frame[name].map(lambda text: printable(str(text))) for name in names})
 
 
-def write_tables(run: RunTables, out: Path) -> list[Path]:
+def write_tables(run: Run, out: Path) -> list[Path]:
     """Write each table the run supports as Markdown, CSV and LaTeX."""
     written = []
     note = analysis.simulated_note(run.simulated)
@@ -234,17 +290,17 @@ def write_tables(run: RunTables, out: Path) -> list[Path]:
     return written
 
 
-def conclusion_text(run: RunTables) -> str:
+def conclusion_text(run: Run) -> str:
     """Return what a run of recorded sessions says in plain words, as Markdown; empty where it says nothing."""
     return analysis.conclusion(run) if _is_of_sessions(run) else ""
 
 
-def _conclusion(run: RunTables, out: Path) -> list[Path]:
+def _conclusion(run: Run, out: Path) -> list[Path]:
     text = conclusion_text(run)
     return [_write(out / "conclusion.md", text)] if text else []
 
 
-def terminal_table(run: RunTables, width: int = 80) -> str:
+def terminal_table(run: Run, width: int = 80) -> str:
     """Return the headline table as plain text, with what it stands on and whether a stub made it.
 
     Parameters
@@ -262,7 +318,7 @@ def terminal_table(run: RunTables, width: int = 80) -> str:
     return "\n".join([to_text(table, width), *(note for note in notes if note)]) + "\n"
 
 
-def report_tables(run: RunTables) -> dict[str, pd.DataFrame]:
+def report_tables(run: Run) -> dict[str, pd.DataFrame]:
     """Return the tables of a run's report by name: headline, summary, firing, and those that the run has data for."""
     summary = analysis.summary_table(run)
     tables = {"headline": analysis.headline_table(summary), "summary": summary}
@@ -283,7 +339,7 @@ def report_tables(run: RunTables) -> dict[str, pd.DataFrame]:
             "reference_recall": analysis.reference_recall(run.probes),
             "recall_by_age": analysis.recall_by_age(run.probes),
             "recall_by_kind": analysis.value_kinds(run),
-            "frontier": analysis.frontier(run, analysis.baseline_arm(run.cells)),
+            "frontier": _frontier(run),
             "misses": analysis.misses_worth_reading(run),
         }
     tables |= {name: table for name, table in found.items() if len(table)}
@@ -295,7 +351,7 @@ def report_tables(run: RunTables) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def provenance(run: RunTables) -> dict[str, JSON]:
+def provenance(run: Run) -> dict[str, JSON]:
     """Return where a run's figures came from: its cells, what its manifest says of them, versions and style."""
     cells = run.cells[["cell", "arm", "model", "dataset", "seed"]].astype({"seed": int})
     rows: list[JSON] = [{str(name): value for name, value in row.items()} for row in cells.to_dict("records")]

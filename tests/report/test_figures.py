@@ -15,16 +15,28 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 
+from compaction_lab.analysis import arm_order
 from compaction_lab.errors import CompactionLabError, ConfigurationError
-from compaction_lab.report import Look, figure_style
+from compaction_lab.report import Look, figure_style, figures
 from compaction_lab.report.figures.layout import spread
 from compaction_lab.report.style import STYLE_VARIABLE, style_files
 from compaction_lab.report.writing import FIGURES, FigureSpec
+from compaction_lab.sweep.loading import Run
+from tests.report.frames import FRAMES
 from tests.synthetic_runs import ARMS, BASIC, HYBRID, MASKING, SUMMARY, synthetic_run
 
 RUN = synthetic_run()
 MANY = (*ARMS, *(f"sliding_window keep_last={n}" for n in (2, 4, 8, 16)), "openhands/llm_summarizing max_size=120")
+PAGE_IN = 9.5
+"""Height of a printed page."""
+SMALLEST_PT = 5.5
 MANY_RUN = synthetic_run(arms=MANY)
+
+
+def frame_of(spec: FigureSpec, run: Run = RUN) -> pd.DataFrame:
+    """The figure's frame of a run, or one made by formula where such a run has nothing to show."""
+    made = FRAMES.get(spec.name)
+    return spec.frame(run) if made is None else made(arm_order(run.cells["arm"]))
 
 
 @pytest.fixture(params=FIGURES, ids=lambda spec: spec.name)
@@ -38,7 +50,7 @@ def drawn(name: str) -> Figure:
     """The figure of the five-arm run, laid out; tests only read it."""
     spec = next(spec for spec in FIGURES if spec.name == name)
     with figure_style():
-        figure = spec.draw(spec.frame(RUN), Look.of(RUN))
+        figure = spec.draw(frame_of(spec), Look.of(RUN))
         figure.draw_without_rendering()
     return figure
 
@@ -47,15 +59,19 @@ def texts(figure: Figure) -> list[Text]:
     return [text for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text() and text.get_visible()]
 
 
+def test_every_figure_is_in_the_report() -> None:
+    assert {spec.draw.__name__ for spec in FIGURES} == set(figures.__all__)
+
+
 def test_an_empty_frame_gives_a_message(spec: FigureSpec) -> None:
     with pytest.raises(CompactionLabError, match=spec.name) as caught:
-        spec.draw(spec.frame(RUN).iloc[:0], Look.of(RUN))
+        spec.draw(frame_of(spec).iloc[:0], Look.of(RUN))
     assert isinstance(caught.value, ValueError)
 
 
 def test_a_single_row_gives_a_message(spec: FigureSpec) -> None:
     with pytest.raises(CompactionLabError, match=spec.name):
-        spec.draw(spec.frame(RUN).iloc[:1], Look.of(RUN))
+        spec.draw(frame_of(spec).iloc[:1], Look.of(RUN))
 
 
 def test_a_foreign_frame_gives_a_message_with_the_missing_columns(spec: FigureSpec) -> None:
@@ -68,7 +84,7 @@ def test_all_words_lie_inside_a_printed_column(spec: FigureSpec, arms: tuple[str
     figure = drawn(spec.name)
     if arms != ARMS:
         with figure_style():
-            figure = spec.draw(spec.frame(MANY_RUN), Look.of(MANY_RUN))
+            figure = spec.draw(frame_of(spec, MANY_RUN), Look.of(MANY_RUN))
             figure.draw_without_rendering()
     assert figure.get_size_inches()[0] == pytest.approx(3.5)
     drawn_in = figure.get_tightbbox()
@@ -76,6 +92,8 @@ def test_all_words_lie_inside_a_printed_column(spec: FigureSpec, arms: tuple[str
     assert drawn_in.y0 >= -0.01
     assert drawn_in.x1 <= figure.get_size_inches()[0] + 0.01
     assert drawn_in.y1 <= figure.get_size_inches()[1] + 0.01
+    assert figure.get_size_inches()[1] < PAGE_IN
+    assert min(text.get_fontsize() for text in texts(figure)) >= SMALLEST_PT
 
 
 def test_names_beside_the_lines_do_not_overlap(spec: FigureSpec) -> None:
@@ -92,7 +110,7 @@ def test_simulated_numbers_are_labelled(spec: FigureSpec) -> None:
 
 def test_figures_need_no_look_and_leave_matplotlib_alone(spec: FigureSpec) -> None:
     before = dict(mpl.rcParams)
-    assert isinstance(spec.draw(spec.frame(RUN), *()), Figure)  # type: ignore[call-arg]
+    assert isinstance(spec.draw(frame_of(spec), *()), Figure)  # type: ignore[call-arg]
     assert dict(mpl.rcParams) == before
 
 

@@ -10,8 +10,9 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
-from compaction_lab.report.figures.layout import LABEL_WIDTH, canvas, row_height_in, titled
+from compaction_lab.report.figures.layout import LABEL_WIDTH, canvas, dollars, middles, row_edges_in, signed, titled
 from compaction_lab.report.style import Look, figure_style, require
 
 _PARTS = {
@@ -47,14 +48,13 @@ def cost_stack(frame: pd.DataFrame, look: Look | None = None) -> Figure:
     used = [name for name in _PARTS if (drawable[name] > 0).any()]
     with figure_style():
         names = [look.label(arm, LABEL_WIDTH) for arm in arms]
-        figure, all_axes = canvas(len(groups), max(0.9, sum(row_height_in([name]) for name in names)), look)
-        heights = [row_height_in([name]) for name in names]
-        places = [sum(heights[:at]) + heights[at] / 2 for at in range(len(arms))]
+        edges = row_edges_in(names)
+        figure, all_axes = canvas(len(groups), max(0.9, edges[-1]), look)
         for axes, ((model, dataset), group) in zip(all_axes, groups, strict=True):
             axes.set_title(f"{model}, {dataset}" if len(groups) > 1 else "")
             bills = _bills(group, [*_PARTS, "total_usd"])
             base = bills.get(look.baseline or "", {}).get("total_usd", math.nan)
-            for place, arm in zip(places, arms, strict=True):
+            for place, arm in zip(middles(edges), arms, strict=True):
                 left, color = 0.0, look.color(arm)
                 for name in used:
                     _, alpha, hatch = _PARTS[name]
@@ -62,14 +62,15 @@ def cost_stack(frame: pd.DataFrame, look: Look | None = None) -> Figure:
                     face = (*to_rgb(color), alpha) if alpha else "white"
                     axes.barh(place, value, 0.13, left=left, fc=face, ec=color, hatch=hatch, linewidth=0.5)
                     left += value
-                change = "" if arm == look.baseline or math.isnan(base) else f"  {100 * (left / base - 1):+.0f} %"
-                words = f"${left:.4f}{change}".replace("-", "\N{MINUS SIGN}")
+                change = "" if arm == look.baseline or math.isnan(base) else f"  {signed(100 * (left / base - 1))}"
+                words = f"{dollars(left)}{change}"
                 axes.annotate(words, (left, place), (3, 0), textcoords="offset points", va="center", fontsize=_WORDS_PT)
-            axes.set_yticks(places, names, linespacing=1.0)
+            axes.set_yticks(middles(edges), names, linespacing=1.0)
             axes.grid(visible=False, axis="y")
             axes.grid(visible=True, axis="x")
             axes.tick_params(axis="y", length=0)
-        all_axes[0].set_ylim(sum(heights), 0.0)
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
+        all_axes[0].set_ylim(edges[-1], 0.0)
         all_axes[0].set_xlim(0.0, float(drawable["total_usd"].max()) * 1.32)
         all_axes[-1].set_xlabel("USD per session")
         ink = to_rgb(look.color(look.baseline) if look.baseline else "black")
@@ -104,9 +105,8 @@ def cost_with_and_without_cache(frame: pd.DataFrame, look: Look | None = None) -
     groups = list(drawable.groupby(["model", "dataset"], sort=True))
     with figure_style():
         names = [look.label(arm, LABEL_WIDTH) for arm in arms]
-        heights = [row_height_in([name]) for name in names]
-        places = [sum(heights[:at]) + heights[at] / 2 for at in range(len(arms))]
-        figure, all_axes = canvas(len(groups), max(0.9, sum(heights)), look)
+        edges = row_edges_in(names)
+        figure, all_axes = canvas(len(groups), max(0.9, edges[-1]), look)
         for axes, ((model, dataset), group) in zip(all_axes, groups, strict=True):
             axes.set_title(f"{model}, {dataset}" if len(groups) > 1 else "")
             bills = _bills(group, columns[3:])
@@ -114,7 +114,7 @@ def cost_with_and_without_cache(frame: pd.DataFrame, look: Look | None = None) -
             for name, style in (("uncached_usd", ":"), ("cached_usd", "-")):
                 if base:
                     axes.axvline(base[name], linestyle=style, linewidth=0.6, color="0.5")
-            for place, arm in zip(places, arms, strict=True):
+            for place, arm in zip(middles(edges), arms, strict=True):
                 if arm not in bills:
                     continue
                 bare, cached = bills[arm]["uncached_usd"], bills[arm]["cached_usd"]
@@ -124,11 +124,12 @@ def cost_with_and_without_cache(frame: pd.DataFrame, look: Look | None = None) -
                 axes.plot([cached], [place], "o", markersize=4.5, color=color)
                 words = " | ".join(_change(bills[arm][name], base.get(name, math.nan)) for name in columns[3:])
                 axes.text(1.02, place, words, transform=axes.get_yaxis_transform(), va="center", fontsize=_WORDS_PT)
-            axes.set_yticks(places, names, linespacing=1.0)
+            axes.set_yticks(middles(edges), names, linespacing=1.0)
             axes.grid(visible=False, axis="y")
             axes.grid(visible=True, axis="x")
             axes.tick_params(axis="y", length=0)
-        all_axes[0].set_ylim(sum(heights), 0.0)
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=4))
+        all_axes[0].set_ylim(edges[-1], 0.0)
         all_axes[0].set_xlim(left=0.0)
         all_axes[-1].set_xlabel("USD per session (right: change without | with the cache)")
         ink = look.color(look.baseline) if look.baseline else "black"
@@ -164,8 +165,8 @@ def _cache_title(rows: pd.DataFrame, look: Look) -> str:
 
 def _change(value: float, base: float) -> str:
     if math.isnan(base) or not base:
-        return f"${value:.4f}"
-    return f"{100 * (value / base - 1):+.0f} %".replace("-", "\N{MINUS SIGN}")
+        return dollars(value)
+    return signed(100 * (value / base - 1))
 
 
 def _bills(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, dict[str, float]]:

@@ -10,10 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from compaction_lab.analysis.arms import arm_order
+from compaction_lab.analysis.run_tables import CONVERSATION
 from compaction_lab.errors import FigureError
 from compaction_lab.report.figures.layout import (
     LABEL_WIDTH,
     MAX_NAMED_LINES,
+    MAX_PANELS,
     Panel,
     canvas,
     in_thousands,
@@ -122,7 +124,8 @@ def input_tokens_per_turn(frame: pd.DataFrame, look: Look | None = None) -> Figu
         base = rows[rows["arm"] == look.baseline]
         if base.empty:
             return "Input tokens per turn"
-        return f"Input tokens per turn: {_baseline_name(look)} reaches {thousands(float(base['input_tokens'].max()))}"
+        drawn = pd.concat(panel.rows for panel in panels(base, ["input_tokens"], ["turn"]))
+        return f"Input tokens per turn: {_baseline_name(look)} reaches {thousands(float(drawn['input_tokens'].max()))}"
 
     return _lines(
         frame,
@@ -238,13 +241,23 @@ def cumulative_cost(frame: pd.DataFrame, look: Look | None = None) -> Figure:
     kind = f" ({', '.join(kinds)})" if kinds else ""
 
     return _lines(
-        drawable,
+        _carried_forward(drawable, "cumulative_cost_usd"),
         "cumulative_cost_usd",
         name="cumulative_cost",
         title=title,
         ylabel=f"USD so far{kind}",
         look=look,
     )
+
+
+def _carried_forward(rows: pd.DataFrame, value: str) -> pd.DataFrame:
+    """Let a conversation that has ended keep its last sum, so that a mean over many never falls when one ends."""
+    along = "call" if "call" in rows else "turn"
+    keys = ["arm", *CONVERSATION]
+    if len(rows[CONVERSATION].drop_duplicates()) <= MAX_PANELS:
+        return rows
+    table = rows.pivot_table(value, keys, along, observed=True).ffill(axis="columns")
+    return table.reset_index().melt(keys, var_name=along, value_name=value).dropna(subset=[value])
 
 
 def rubric_per_turn(frame: pd.DataFrame, look: Look | None = None) -> Figure:

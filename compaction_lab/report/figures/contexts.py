@@ -10,6 +10,8 @@ from compaction_lab.report.figures.layout import thousands, titled
 from compaction_lab.report.style import Look, figure_style, require
 
 _STRIP_IN = 0.46
+_LABEL = 66
+"""Characters of an arm's name that fit above its strip."""
 
 
 def context_over_calls(frame: pd.DataFrame, look: Look | None = None) -> Figure:
@@ -43,7 +45,9 @@ def context_over_calls(frame: pd.DataFrame, look: Look | None = None) -> Figure:
             axes.step(rows["call"], rows["context_tokens"], where="mid", color=color, linewidth=0.9)
             fired = rows[rows["fired"]]
             axes.plot(fired["call"], [top * 1.02] * len(fired), marker=7, linestyle="none", markersize=2.5, color=color)
-            axes.set_title(look.label(arm), loc="left", fontsize=5.8, pad=1.5, color=color)
+            label = look.label(arm)
+            label = label if len(label) <= _LABEL else f"{label[:_LABEL]}…"
+            axes.set_title(label, loc="left", fontsize=5.8, pad=1.5, color=color)
             axes.grid(visible=False)
             axes.set_yticks([0, top], ["0", thousands(top)], fontsize=5.5)
             axes.tick_params(length=0)

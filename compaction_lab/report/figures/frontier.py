@@ -49,7 +49,7 @@ def frontier(frame: pd.DataFrame, look: Look | None = None) -> Figure:
                         axes.plot(*((ends, [y, y]) if flat else ([x, x], ends)), color=color, linewidth=0.7, alpha=0.6)
                 face = color if row["on_frontier"] else "white"
                 axes.plot([x], [y], marker=marker, markersize=5, color=color, markerfacecolor=face, zorder=4)
-            axes.set_ylabel("reference recall")
+            axes.set_ylabel(f"{_recall_of(group)} recall")
             axes.set_ylim(min(0.0, float(group["recall"].min())) - 0.02, 1.04)
             axes.axvline(100.0, color="0.5", linewidth=0.6, linestyle=":")
         all_axes[-1].set_xlabel("cost of a session, % of not compacting")
@@ -58,6 +58,10 @@ def frontier(frame: pd.DataFrame, look: Look | None = None) -> Figure:
         columns = 1 if max(len(look.label(arm)) for arm in arms) > 30 else 2  # noqa: PLR2004 - half a column of print
         titled(figure, _title(drawable, look), look, key, columns)
     return figure
+
+
+def _recall_of(rows: pd.DataFrame) -> str:
+    return str(rows["recall_of"].iloc[0]) if "recall_of" in rows else "reference"
 
 
 def _entry(arm: str, rows: pd.DataFrame, look: Look) -> Line2D:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import pandas as pd
 from matplotlib.artist import Artist
@@ -30,6 +32,8 @@ _LABEL_X = 1.07
 _THOUSAND = 1000
 _TITLE_PT = 8.0
 _MARGIN_PT = 5.5
+_KEY_PT = 6.5
+_HANDLE_PT = 30.0
 _KEY = {"borderpad": 0.2, "columnspacing": 1.0, "handlelength": 2.2, "labelspacing": 0.3}
 
 
@@ -58,6 +62,7 @@ def panels(frame: pd.DataFrame, value: Sequence[str], along: Sequence[str]) -> l
     if len(frame[keys].drop_duplicates()) > MAX_PANELS:
         keys.remove("transcript")
         counted = f"mean of {frame['transcript'].nunique()} transcripts"
+        counted += f", at each {along[0]} of those that reach it" if along and _ends_apart(frame, along[0]) else ""
     several = [key for key in keys if len(frame[key].unique()) > 1]
     averaged = frame.groupby(["arm", *keys, *along], sort=True, as_index=False)[list(value)].mean()
     if not several:
@@ -69,16 +74,29 @@ def panels(frame: pd.DataFrame, value: Sequence[str], along: Sequence[str]) -> l
     return split
 
 
-def canvas(count: int, panel_height_in: float, look: Look) -> tuple[Figure, list[Axes]]:
-    """Return a figure with ``count`` panels on top of each other that share their axes."""
+def _ends_apart(frame: pd.DataFrame, along: str) -> bool:
+    """Whether some transcripts end before others."""
+    return len(set(frame.groupby([*CONVERSATION, "arm"])[along].max())) > 1
+
+
+def canvas(
+    count: int, panel_height_in: float, look: Look, *, sharex: bool = True, sharey: bool = True
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with ``count`` panels on top of each other that share their axes unless told otherwise."""
     figure = Figure(figsize=(look.width_in, count * panel_height_in + 0.5), layout="constrained")
-    grid = figure.subplots(count, 1, sharex=True, sharey=True, squeeze=False)
+    grid = figure.subplots(count, 1, sharex=sharex, sharey=sharey, squeeze=False)
     return figure, [axes for row in grid for axes in row]
 
 
-def row_height_in(names: Sequence[str]) -> float:
-    """Return the height of one bar's row, in inches, so that the tallest of the names fits."""
-    return max(0.22, 0.11 * max(name.count("\n") + 1 for name in names) + 0.05)
+def row_edges_in(names: Sequence[str], least_in: float = 0.22) -> list[float]:
+    """Return where the rows of a figure with a name each begin and end, in inches, so that every name fits its row."""
+    heights = (max(least_in, 0.11 * (name.count("\n") + 1) + 0.05) for name in names)
+    return list(accumulate(heights, initial=0.0))
+
+
+def middles(edges: Sequence[float]) -> list[float]:
+    """Return the middle of each row."""
+    return [(top + bottom) / 2 for top, bottom in pairwise(edges)]
 
 
 def titled(figure: Figure, title: str, look: Look, key: Sequence[Artist] = (), columns: int = 2) -> None:
@@ -91,7 +109,8 @@ def titled(figure: Figure, title: str, look: Look, key: Sequence[Artist] = (), c
     figure.suptitle(lines, x=0.01, ha="left", fontsize=_TITLE_PT, fontweight="bold", linespacing=1.05)
     margin = wrapped(look.margin, int(width_pt / (_MARGIN_PT * 0.56))) if look.margin else ""
     margin_in = (margin.count("\n") + 1) * _MARGIN_PT * 1.25 / 72 + 0.03 if margin else 0.0
-    key_in = -(-len(key) // columns) * 0.125 + 0.06 if key else 0.0
+    _wrap_key(key, width_pt, columns)
+    key_in = _key_lines(key, columns) * 0.125 + 0.06 if key else 0.0
     width_in, height_in = figure.get_size_inches()
     height_in += margin_in + key_in
     figure.set_size_inches(width_in, height_in)
@@ -102,6 +121,27 @@ def titled(figure: Figure, title: str, look: Look, key: Sequence[Artist] = (), c
     if key:
         anchor = (0.0, margin_in / height_in)
         figure.legend(handles=key, loc="lower left", bbox_to_anchor=anchor, ncols=columns, **_KEY)
+
+
+def _wrap_key(key: Sequence[Artist], width_pt: float, columns: int) -> None:
+    """Break the labels of a key where its columns would not fit beside each other."""
+    room = (width_pt - columns * _HANDLE_PT) / (_KEY_PT * 0.54)
+    longest = [max((len(str(artist.get_label())) for artist in part), default=0) for part in _key_columns(key, columns)]
+    if sum(longest) > room:
+        for artist in key:
+            artist.set_label(wrapped(str(artist.get_label()), int(room / columns)))
+
+
+def _key_lines(key: Sequence[Artist], columns: int) -> int:
+    """Return the lines of a key's tallest column."""
+    parts = _key_columns(key, columns)
+    return max(sum(str(artist.get_label()).count("\n") + 1 for artist in part) for part in parts)
+
+
+def _key_columns(key: Sequence[Artist], columns: int) -> list[Sequence[Artist]]:
+    """Split a key as a legend does, which fills its columns one after the other."""
+    sizes = (len(key) // columns + (place < len(key) % columns) for place in range(columns))
+    return [key[start:end] for start, end in pairwise(accumulate(sizes, initial=0))]
 
 
 def lowest(means: pd.Series[float], look: Look) -> str:
@@ -140,6 +180,32 @@ def thousands(tokens: float) -> str:
     if size < _THOUSAND**2:
         return f"{tokens / _THOUSAND:.1f}".removesuffix(".0") + "k"
     return f"{tokens / _THOUSAND**2:.2f}".rstrip("0").rstrip(".") + "M"
+
+
+def signed(value: float, *, percent: bool = True) -> str:
+    """Return a difference with its sign: in whole percent, or as a share with two digits.
+
+    Examples
+    --------
+    >>> signed(12.3), signed(-0.2), signed(-0.125, percent=False)
+    ('+12 %', '0 %', '−0.12')
+    """
+    text = f"{value:+.0f}" if percent else f"{value:+.2f}"
+    text = text if float(text) else text.lstrip("+-")
+    return text.replace("-", "−") + (" %" if percent else "")
+
+
+def dollars(amount: float) -> str:
+    """Return an amount of money with three digits that count, however small it is.
+
+    Examples
+    --------
+    >>> dollars(0.0000123), dollars(0.01378), dollars(2.5), dollars(1234.5)
+    ('$0.0000123', '$0.0138', '$2.50', '$1,234.50')
+    """
+    if amount >= 1 or amount == 0:
+        return f"${amount:,.2f}"
+    return f"${amount:.{2 - math.floor(math.log10(abs(amount)))}f}"
 
 
 def spread(wanted: Sequence[float], heights: Sequence[float], low: float, high: float) -> list[float]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from compaction_lab.report.figures.layout import LABEL_WIDTH, canvas, lowest, row_height_in, titled
+from compaction_lab.report.figures.layout import LABEL_WIDTH, canvas, lowest, middles, row_edges_in, titled
 from compaction_lab.report.style import Look, figure_style, require
 
 
@@ -35,15 +35,16 @@ def probe_recall(frame: pd.DataFrame, look: Look | None = None) -> Figure:
     groups = list(drawable.groupby(["model", "dataset"], sort=True))
     with figure_style():
         names = [look.label(arm, LABEL_WIDTH) for arm in arms]
-        figure, all_axes = canvas(len(groups), max(0.7, len(arms) * row_height_in(names)), look)
+        edges = row_edges_in(names, 0.25)
+        figure, all_axes = canvas(len(groups), max(0.7, edges[-1]), look)
         for axes, ((model, dataset), group) in zip(all_axes, groups, strict=True):
             axes.set_title(f"{model}, {dataset}" if len(groups) > 1 else "")
-            _dots(axes, group, arms, look)
-            axes.set_yticks(range(len(arms)), names, linespacing=1.0)
+            _dots(axes, group, arms, middles(edges), look)
+            axes.set_yticks(middles(edges), names, linespacing=1.0)
             axes.grid(visible=False, axis="y")
             axes.grid(visible=True, axis="x")
             axes.tick_params(axis="y", length=0)
-        all_axes[0].set_ylim(len(arms) - 0.45, -0.65)
+        all_axes[0].set_ylim(edges[-1], edges[0] - 0.03)
         all_axes[0].set_xlim(-0.02, 1.02)
         all_axes[-1].xaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:g}"))
         all_axes[-1].set_xlabel("share of probes, tools off")
@@ -64,10 +65,10 @@ def probe_recall(frame: pd.DataFrame, look: Look | None = None) -> Figure:
     return figure
 
 
-def _dots(axes: Axes, group: pd.DataFrame, arms: list[str], look: Look) -> None:
+def _dots(axes: Axes, group: pd.DataFrame, arms: list[str], places: list[float], look: Look) -> None:
     columns = ["recall", "low", "high", "probes", "evidence_visible"]
     rows = group.set_index("arm").reindex(index=arms, columns=columns).to_numpy(float)
-    for place, (arm, (recall, low, high, probes, visible)) in enumerate(zip(arms, rows, strict=True)):
+    for place, arm, (recall, low, high, probes, visible) in zip(places, arms, rows, strict=True):
         if math.isnan(recall):
             axes.text(0, place, "not probed", va="center", fontsize=6.5, fontstyle="italic")
             continue
@@ -75,5 +76,5 @@ def _dots(axes: Axes, group: pd.DataFrame, arms: list[str], look: Look) -> None:
         marker = "o" if arm == look.baseline else look.line(arm)["marker"]
         axes.plot([low, high], [place, place], color=color, linewidth=1.6, solid_capstyle="butt")
         axes.plot([recall], [place], color=color, marker=marker, markersize=4.5, clip_on=False)
-        axes.plot([visible], [place - 0.34], "d", markersize=3.2, markerfacecolor="white", color=color, clip_on=False)
+        axes.plot([visible], [place - 0.08], "d", markersize=3.2, markerfacecolor="white", color=color, clip_on=False)
         axes.text(1.04, place, f"{recall:.2f}  n={probes:.0f}", va="center", fontsize=6.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -10,7 +11,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from compaction_lab.report.figures.layout import LABEL_WIDTH, canvas, panels, row_height_in, thousands, titled
+from compaction_lab.report.figures.layout import (
+    LABEL_WIDTH,
+    canvas,
+    middles,
+    panels,
+    row_edges_in,
+    signed,
+    thousands,
+    titled,
+)
 from compaction_lab.report.style import Look, figure_style, require
 
 _PARTS = {
@@ -19,6 +29,7 @@ _PARTS = {
     "summarizer_tokens": "summariser (in + out)",
 }
 _OUTPUT_ALPHA = 0.45
+_BAR_IN = 0.15
 _CLEAR = {"facecolor": "white", "edgecolor": "none", "pad": 0.4}
 
 
@@ -43,13 +54,14 @@ def total_tokens(frame: pd.DataFrame, look: Look | None = None) -> Figure:
     with figure_style():
         parts = panels(drawable, [*_PARTS, "total_tokens"], [])
         names = [look.label(arm, LABEL_WIDTH) for arm in arms]
-        figure, all_axes = canvas(len(parts), max(0.7, len(arms) * row_height_in(names)), look)
+        edges = row_edges_in(names)
+        figure, all_axes = canvas(len(parts), max(0.7, edges[-1]), look)
         for axes, panel in zip(all_axes, parts, strict=True):
             axes.set_title(panel.title)
-            _bars(axes, panel.rows.set_index("arm").reindex(arms), look)
-            axes.set_yticks(range(len(arms)), names, linespacing=1.0)
-        all_axes[0].set_ylim(len(arms) - 0.45, -0.55)
-        all_axes[0].set_xlim(right=float(drawable["total_tokens"].max()) * 1.3)
+            _bars(axes, panel.rows.set_index("arm").reindex(arms), middles(edges), look)
+            axes.set_yticks(middles(edges), names, linespacing=1.0)
+        all_axes[0].set_ylim(edges[-1], edges[0])
+        all_axes[0].set_xlim(right=max(float(panel.rows["total_tokens"].max()) for panel in parts) * 1.3)
         all_axes[-1].set_xlabel("tokens per conversation")
         ink = look.color(look.baseline) if look.baseline else "black"
         key = [
@@ -61,22 +73,24 @@ def total_tokens(frame: pd.DataFrame, look: Look | None = None) -> Figure:
     return figure
 
 
-def _bars(axes: Axes, rows: pd.DataFrame, look: Look) -> None:
+def _bars(axes: Axes, rows: pd.DataFrame, places: Sequence[float], look: Look) -> None:
     totals = {str(arm): float(total) for arm, total in rows["total_tokens"].items()}
     base = totals.get(look.baseline or "", math.nan)
-    for place, arm in enumerate(totals):
+    for place, arm in zip(places, totals, strict=True):
         if math.isnan(totals[arm]):
             axes.text(0, place, " not run", va="center", fontsize=6.5, fontstyle="italic")
             continue
         color, left = look.color(arm), 0.0
         read, written, summarised = rows.loc[arm, list(_PARTS)].to_numpy(float)
-        axes.barh(place, read, 0.68, left=left, color=color)
-        axes.barh(place, written, 0.68, left=read, color=color, alpha=_OUTPUT_ALPHA, linewidth=0)
+        axes.barh(place, read, _BAR_IN, left=left, color=color)
+        axes.barh(place, written, _BAR_IN, left=read, color=color, alpha=_OUTPUT_ALPHA, linewidth=0)
         if summarised:
             left = read + written
-            axes.barh(place, summarised, 0.68, left=left, color="white", edgecolor=color, hatch="//////", linewidth=0.6)
-        change = "" if arm == look.baseline or math.isnan(base) else f"  {100 * (totals[arm] / base - 1):+.0f} %"
-        words = f"{thousands(totals[arm])}{change}".replace("-", "\N{MINUS SIGN}")
+            axes.barh(
+                place, summarised, _BAR_IN, left=left, color="white", edgecolor=color, hatch="//////", linewidth=0.6
+            )
+        change = "" if arm == look.baseline or math.isnan(base) else f"  {signed(100 * (totals[arm] / base - 1))}"
+        words = f"{thousands(totals[arm])}{change}"
         at = (totals[arm], place)
         axes.annotate(words, at, (3, 0), textcoords="offset points", va="center", fontsize=6.5, bbox=_CLEAR)
     axes.grid(visible=False, axis="y")

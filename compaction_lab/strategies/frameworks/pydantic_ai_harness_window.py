@@ -9,6 +9,7 @@ from typing import ClassVar
 from compaction_lab.conversation.counting import MessageRule, register_counting
 from compaction_lab.conversation.messages import Message, Reasoning, Text
 from compaction_lab.errors import ConfigurationError
+from compaction_lab.strategies.base import Situation
 from compaction_lab.strategies.mechanisms.spans import flat, neighbours
 from compaction_lab.strategies.mechanisms.window import Item, Shown, Window
 from compaction_lab.strategies.registry import at_least, register
@@ -87,7 +88,9 @@ class SlidingWindowCompaction(Window):
     def choose(self, shown: Shown) -> Sequence[Item] | None:
         """Trim a list that is too large."""
         units = requests_and_responses(shown)
-        limit = self._token_limit(shown)
+        limit = token_limit(
+            shown.situation, self.max_tokens, self.max_fraction, self.context_window, self.fallback_context_window
+        )
         too_long = self.max_messages is not None and len(units) > self.max_messages
         if not too_long and (limit is None or tokens_of(shown, units) <= limit):
             return None
@@ -101,12 +104,6 @@ class SlidingWindowCompaction(Window):
                 kept.insert(0, first)
         return flat(kept)
 
-    def _token_limit(self, shown: Shown) -> int | None:
-        if self.max_fraction is None:
-            return self.max_tokens
-        known = shown.situation.window_tokens if self.context_window is None else self.context_window
-        return int((known or self.fallback_context_window) * self.max_fraction)
-
     def _cut(self, shown: Shown, units: Sequence[range]) -> int:
         if self.keep_tokens is not None:
             if tokens_of(shown, units) <= self.keep_tokens:
@@ -118,6 +115,16 @@ class SlidingWindowCompaction(Window):
         else:
             target = len(units) - self.keep_messages
         return next((n for n in range(target, -1, -1) if _is_safe(shown.messages, units, n)), 0)
+
+
+def token_limit(
+    situation: Situation, tokens: int | None, fraction: float | None, window: int | None, fallback_window: int
+) -> int | None:
+    """Return the tokens beyond which the harness acts: given, or a share of a window given, known or assumed."""
+    if fraction is None:
+        return tokens
+    known = situation.window_tokens if window is None else window
+    return int((known or fallback_window) * fraction)
 
 
 def requests_and_responses(shown: Shown) -> list[range]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from compaction_lab.analysis.run_tables import UNIT, RunTables, known_sum, measured
+from compaction_lab.errors import StatisticsError
 from compaction_lab.statistics.estimators import bootstrap_interval, clustered_bootstrap
 
 KEYS = ["arm", "model", "dataset"]
@@ -51,13 +53,32 @@ def frontier(run: RunTables, baseline: str | None, *, kind: str = "reference", s
             paired = group.merge(whole[[*UNIT, "cost"]], on=UNIT, suffixes=("", "_baseline"))
         scores = recall[(recall["arm"] == arm) & (recall["model"] == model) & (recall["dataset"] == dataset)]
         rows.append({**dict(zip(KEYS, keys, strict=True)), **_row(paired, scores, seed)})
-    table = pd.DataFrame(rows)
+    return _marked(pd.DataFrame(rows))
+
+
+def joined_frontiers(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return the frontiers of several runs on the same sessions as one; an arm that several have counts once.
+
+    Raises
+    ------
+    StatisticsError
+        If an arm has other numbers in another table: its label does not say what makes the difference.
+    """
+    table = pd.concat(tables, ignore_index=True)
+    table = table.drop_duplicates([name for name in table if name not in ("on_frontier", "beaten_by")])
+    twice = table.loc[table.duplicated(KEYS), "arm"]
+    if len(twice):
+        raise StatisticsError(
+            f"frontier: {', '.join(sorted(set(twice)))} differ between the runs; name arms apart with arm=NAME"
+        )
+    return _marked(table.reset_index(drop=True))
+
+
+def _marked(table: pd.DataFrame) -> pd.DataFrame:
+    """Say of each arm whether another one beats it, and which."""
     beaten = [_beaten_by(table, place) for place in range(len(table))]
-    table["on_frontier"] = [not name for name in beaten]
-    table["beaten_by"] = beaten
     known = table["recall"].notna() & table["cost_usd"].notna()
-    table["on_frontier"] = table["on_frontier"] & known
-    return table
+    return table.assign(on_frontier=[not name for name in beaten] & known, beaten_by=beaten)
 
 
 def _costs(run: RunTables) -> pd.DataFrame:

@@ -7,18 +7,16 @@ replaced by what the provider's usage says it cost.
 from __future__ import annotations
 
 import os
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from compaction_lab.accounting.prices import Price
 from compaction_lab.conversation.messages import Usage
-from compaction_lab.conversation.tokens import TokenCounter
 from compaction_lab.errors import BudgetReached
-from compaction_lab.models.base import Model, ModelReply, ModelRequest
+from compaction_lab.models.base import ModelReply, ModelRequest
 from compaction_lab.models.openai_compatible import OpenAICompatible
+from compaction_lab.models.shared_file import transaction
+from compaction_lab.models.wrapping import Wrapper
 
 ENVIRONMENT = "COMPACTION_LAB_BUDGET"
 """``LIMIT_USD:FILE``, set by a run with ``--max-cost`` for itself and its workers."""
@@ -39,7 +37,7 @@ class Budget:
         """Make an empty budget at ``path``."""
         path.unlink(missing_ok=True)
         budget = cls(path, limit_usd)
-        with budget._database() as database:
+        with transaction(path) as database:
             database.execute("create table spent (call integer primary key, usd real)")
         return budget
 
@@ -53,24 +51,14 @@ class Budget:
         """Return the value of the environment variable that hands this budget to workers."""
         return f"{self.limit_usd}:{self.path}"
 
-    @contextmanager
-    def _database(self) -> Iterator[sqlite3.Connection]:
-        database = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-        try:
-            database.execute("begin immediate")
-            yield database
-            database.execute("commit")
-        finally:
-            database.close()
-
     def spent_usd(self) -> float:
         """Return what was spent so far, calls under way at their highest cost."""
-        with self._database() as database:
+        with transaction(self.path) as database:
             return float(database.execute("select coalesce(sum(usd), 0) from spent").fetchone()[0])
 
     def reserve(self, usd: float) -> int | None:
         """Reserve a call of at most ``usd`` and return its number, or ``None`` when it could exceed the limit."""
-        with self._database() as database:
+        with transaction(self.path) as database:
             spent = float(database.execute("select coalesce(sum(usd), 0) from spent").fetchone()[0])
             if spent + usd > self.limit_usd:
                 return None
@@ -78,41 +66,24 @@ class Budget:
 
     def settle(self, call: int, usd: float) -> None:
         """Replace a reservation by what the call cost."""
-        with self._database() as database:
+        with transaction(self.path) as database:
             database.execute("update spent set usd = ? where call = ?", (usd, call))
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetedModel:
+class BudgetedModel(Wrapper):
     """A model that is asked only while the budget lasts.
 
     Parameters
     ----------
-    endpoint
-        Says how long an answer may be.
-    model
-        Who is asked.
+    endpoint, model
+        As of every wrapper.
     budget, price
         The limit, and what this model's tokens cost.
-    counter
-        Counts a request before it is sent.
     """
 
-    endpoint: OpenAICompatible
-    model: Model
     budget: Budget
     price: Price
-    counter: TokenCounter
-
-    @property
-    def name(self) -> str:
-        """What rows and manifests call it."""
-        return self.model.name
-
-    @property
-    def simulated(self) -> bool:
-        """Whether its answers are made by a stub."""
-        return self.model.simulated
 
     def __call__(self, request: ModelRequest) -> ModelReply:
         """Reserve, ask, settle.
@@ -122,17 +93,10 @@ class BudgetedModel:
         BudgetReached
             The call could exceed the limit, so it was not made.
         """
-        most = Usage(
-            self.counter.request(request.messages, request.tools),
-            output_tokens=self.endpoint.output_limit(request) or UNBOUNDED_ANSWER_TOKENS,
-        )
-        usd = self.price.cost_uncached(most)
+        usd = highest_cost_usd(self.endpoint, request, self.price)
         call = self.budget.reserve(usd)
         if call is None:
-            raise BudgetReached(
-                f"{self.budget.spent_usd():.4f} of {self.budget.limit_usd:.4f} USD are spent, and a "
-                f"{request.purpose} call to {self.name} could cost {usd:.4f} more (--max-cost)"
-            )
+            raise beyond(self.budget, usd, f"a {request.purpose} call to {self.name}")
         cost = 0.0  # a call that failed is not billed
         try:
             reply = self.model(request)
@@ -140,3 +104,19 @@ class BudgetedModel:
         finally:
             self.budget.settle(call, cost)
         return reply
+
+
+def highest_cost_usd(endpoint: OpenAICompatible, request: ModelRequest, price: Price) -> float:
+    """Return what a call costs at most: all input fresh, the longest answer allowed."""
+    answer = endpoint.output_limit(request) or UNBOUNDED_ANSWER_TOKENS
+    return price.cost_uncached(Usage(endpoint.input_tokens(request), output_tokens=answer))
+
+
+def beyond(budget: Budget, usd: float, what: str) -> BudgetReached:
+    """Return the error of a call, or several, that could cost ``usd`` and so exceed the budget."""
+    if not budget.limit_usd:
+        return BudgetReached(f"--max-cost 0 allows no call that costs anything, and {what} could cost {usd:.4f} USD")
+    return BudgetReached(
+        f"{budget.spent_usd():.4f} of {budget.limit_usd:.4f} USD are spent, and {what} could cost {usd:.4f} more "
+        "(--max-cost)"
+    )

@@ -1,22 +1,20 @@
-"""One rate limiter per provider, shared by all cells and processes of this machine through the cache's SQLite file."""
+"""One rate limiter per provider, shared by all cells and processes of this machine through an SQLite file."""
 
 from __future__ import annotations
 
-import os
 import random
-import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from compaction_lab.conversation.tokens import TokenCounter
-from compaction_lab.models.base import ModelReply, ModelRequest
-from compaction_lab.models.openai_compatible import OpenAICompatible
+from compaction_lab.models.shared_file import cache_folder, transaction
 
 WINDOW_S = 60.0
-_TABLE = "create table if not exists spent (provider text, at_s real, tokens integer)"
+_TABLES = (
+    "create table if not exists spent (provider text, at_s real, tokens integer)",
+    "create table if not exists held (provider text primary key, until_s real)",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +33,62 @@ class RateLimiter:
     path
         SQLite file that all processes share.
     provider
-        Requests to one provider count together.
+        Requests to one provider count together, and wait together when it asks for a pause.
     limits
         What it allows a minute.
+    clock, sleep
+        Time, for tests.
     """
 
-    def __init__(self, path: Path, provider: str, limits: Limits) -> None:
+    def __init__(
+        self,
+        path: Path,
+        provider: str,
+        limits: Limits,
+        *,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
         self.path = path
         self.provider = provider
         self.limits = limits
+        self._clock = clock
+        self._sleep = sleep
         path.parent.mkdir(parents=True, exist_ok=True)
-        with self._transaction() as database:
-            database.execute(_TABLE)
+        with transaction(path) as database:
+            for table in _TABLES:
+                database.execute(table)
 
-    def wait(
-        self, tokens: int, *, clock: Callable[[], float] = time.time, sleep: Callable[[float], object] = time.sleep
-    ) -> float:
+    def wait(self, tokens: int) -> float:
         """Reserve a request of ``tokens`` tokens, waiting as long as it takes; return the seconds waited.
 
         A request larger than a whole minute's tokens goes when nothing else was spent in that minute.
         """
         waited = 0.0
-        while (pause := self._reserve(tokens, clock())) > 0:
+        while (pause := self._reserve(tokens, self._clock())) > 0:
             pause += random.uniform(0, 0.1 * pause)  # noqa: S311 - spreads the waiting, hides nothing
-            sleep(pause)
+            self._sleep(pause)
             waited += pause
         return waited
 
+    def hold(self, seconds: float) -> None:
+        """Let nobody ask this provider for a while, as it asked."""
+        with transaction(self.path) as database:
+            database.execute(
+                "insert into held values (?, ?) on conflict (provider) do update set until_s = max(until_s, "
+                "excluded.until_s)",
+                (self.provider, self._clock() + seconds),
+            )
+
     def _reserve(self, tokens: int, now_s: float) -> float:
         """Take a place now and return 0, or return the seconds until the next place may be free."""
-        with self._transaction() as database:
+        free = self.limits == Limits()
+        with transaction(self.path, write=not free) as database:
+            held = database.execute("select until_s from held where provider = ?", (self.provider,)).fetchone()
+            if held is not None and held[0] > now_s:
+                return float(held[0]) - now_s
+            if free:
+                return 0.0
             database.execute("delete from spent where at_s <= ?", (now_s - WINDOW_S,))
             spent = database.execute(
                 "select at_s, tokens from spent where provider = ? order by at_s", (self.provider,)
@@ -77,44 +101,7 @@ class RateLimiter:
             database.execute("insert into spent values (?, ?, ?)", (self.provider, now_s, tokens))
         return 0.0
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        database = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-        try:
-            database.execute("begin immediate")
-            yield database
-            database.execute("commit")
-        finally:
-            database.close()
-
-
-@dataclass(frozen=True, slots=True)
-class LimitedModel:
-    """A model that waits for its turn."""
-
-    model: OpenAICompatible
-    limiter: RateLimiter
-    counter: TokenCounter
-
-    @property
-    def name(self) -> str:
-        """What rows and manifests call it."""
-        return self.model.name
-
-    @property
-    def simulated(self) -> bool:
-        """Whether its answers are made by a stub."""
-        return self.model.simulated
-
-    def __call__(self, request: ModelRequest) -> ModelReply:
-        """Wait, then ask."""
-        answer = self.model.output_limit(request) or 0
-        tokens = self.counter.request(request.messages, request.tools) + answer
-        self.limiter.wait(tokens)
-        return self.model(request)
-
 
 def limiter_path() -> Path:
     """Return the file that limiters share: one a user, on this machine."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "compaction_lab" / "limits.sqlite"
+    return cache_folder() / "limits.sqlite"

@@ -10,26 +10,31 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import random
 import re
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 from urllib.parse import urlsplit
 
+from compaction_lab.accounting.usage import DIALECTS
 from compaction_lab.conversation.messages import JSON
+from compaction_lab.conversation.tokens import TokenCounter, tokenizer
 from compaction_lab.conversation.wire import to_openai, tools_to_openai
 from compaction_lab.errors import ConfigurationError, ContextOverflow, ModelError
 from compaction_lab.models.base import ModelReply, ModelRequest
 from compaction_lab.models.openai_replies import MalformedAnswer, Payload, joined, read_answer, read_reply
+from compaction_lab.models.patience import LONGEST_ASKED_S, asked_pause_s, backoff_s, passes
 from compaction_lab.models.secrets import redacted
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
+    from compaction_lab.models.limiter import RateLimiter
+
+T = TypeVar("T")
 _OVERFLOW = re.compile(
     r"context[_ ]length|context window|maximum context|context[_ ]size|prompt is too long|input is too long"
     r"|too many (?:input )?tokens|input token count|reduce the length of the messages",
@@ -39,7 +44,6 @@ _OVERFLOW = re.compile(
 
 _SENT = ("role", "content", "name", "tool_calls", "tool_call_id", "refusal")
 _REFUSING = (400, 413, 422)
-_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 8.0
 
 
 @dataclass(frozen=True)
@@ -63,18 +67,21 @@ class OpenAICompatible:
     timeout_s
         Of one attempt.
     retries
-        Attempts beyond the first, with jittered backoff that honours Retry-After (the openai library's own).
+        Attempts beyond the first, with jittered exponential backoff, or after the pause that the server asks for.
     stream
         Stream the answer, which measures the time to the first token.
     dialect
         How the endpoint words usage (:mod:`compaction_lab.accounting.usage`).
     extra_body
         Further fields of the request, such as ``{"cache_prompt": false}`` for llama.cpp.
+    limiter
+        Lets every attempt wait for its turn, and hears of the pauses that the server asks for.
 
     Raises
     ------
     ConfigurationError
-        ``base_url`` is no web address, or holds a password: keys come from the environment only.
+        The dialect is unknown; ``base_url`` is no web address, or holds a password: keys come from the environment
+        only.
     """
 
     model: str
@@ -91,10 +98,13 @@ class OpenAICompatible:
     stream: bool = False
     dialect: str = "openai_chat"
     extra_body: Mapping[str, JSON] = field(default_factory=dict)
+    limiter: RateLimiter | None = field(default=None, repr=False, compare=False)
     simulated: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """Check the address."""
+        """Check the address and the dialect."""
+        if self.dialect not in DIALECTS:
+            raise ConfigurationError(f"dialect={self.dialect!r}; expected one of {', '.join(DIALECTS)}")
         if self.base_url:
             parts = urlsplit(self.base_url)
             if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -141,6 +151,10 @@ class OpenAICompatible:
         }
         return body | {key: value for key, value in optional.items() if value is not None} | dict(self.extra_body)
 
+    def input_tokens(self, request: ModelRequest) -> int:
+        """Return about how many tokens a request sends (o200k_base), tool definitions included."""
+        return _counter().request(request.messages, request.tools)
+
     def __call__(self, request: ModelRequest) -> ModelReply:
         """Ask the endpoint.
 
@@ -151,32 +165,58 @@ class OpenAICompatible:
         ModelError
             No usable reply came, also after retries: the network, the server, or an answer that is not one.
         """
+        tokens = 0
+        if self.limiter is not None and self.limiter.limits.tokens_per_minute is not None:
+            tokens = self.input_tokens(request) + (self.output_limit(request) or 0)
+        return self.patiently(lambda: self._ask(request), tokens)
+
+    def patiently(self, call: Callable[[], T], tokens: int = 0) -> T:
+        """Make a call to the API, and again after a failure that passes.
+
+        Parameters
+        ----------
+        call
+            One attempt, which may raise what the openai library raises.
+        tokens
+            What it may take of the tokens a minute.
+
+        Raises
+        ------
+        ContextOverflow
+            The prompt does not fit the model's window.
+        ModelError
+            It failed for good, or as often as it may.
+        """
         import openai
 
-        broken: tuple[type[Exception], ...] = (MalformedAnswer, openai.APIError, *_transport_errors())
         # What is raised names no cause: the library's errors quote the server, and servers quote the key.
-        last = ""
         for attempt in range(self.retries + 1):
+            if self.limiter is not None:
+                self.limiter.wait(tokens)
             try:
-                return self._ask(request)
-            except openai.APIStatusError as error:
-                raise self._refusal(error) from None
-            except openai.APIConnectionError as error:
-                cause = f": {error.__cause__}" if error.__cause__ else ""
-                last = f"{self._reason(error).rstrip('.')}{self._clean(cause)}"
-                break
-            except broken as error:
-                last = self._reason(error) or type(error).__name__
-                if _OVERFLOW.search(last):
-                    raise ContextOverflow(f"{self._place()}: {last}") from None
-                if attempt < self.retries:
-                    time.sleep(min(_LONGEST_PAUSE_S, _PAUSE_S * 2**attempt) * random.uniform(0.75, 1.25))  # noqa: S311
-        raise ModelError(f"{self._place()}: {last} (no usable answer in {self.retries + 1} attempts)")
+                return call()
+            except (MalformedAnswer, openai.APIError, *_transport_errors()) as error:
+                failure, asked_s = self._failure(error), _asked_pause_s(error)
+                if not _is_passing(error) or isinstance(failure, ContextOverflow):
+                    raise failure from None
+            if asked_s is not None and asked_s > LONGEST_ASKED_S:
+                raise ModelError(f"{failure} (the server asks to come back in {asked_s:,.0f} s)")
+            if attempt < self.retries:
+                self._pause(attempt, asked_s)
+        raise ModelError(f"{failure} (no usable answer in {self.retries + 1} attempts)")
+
+    def _pause(self, attempt: int, asked_s: float | None) -> None:
+        if asked_s is None:
+            time.sleep(backoff_s(attempt))
+        elif self.limiter is not None:
+            self.limiter.hold(asked_s)
+        else:
+            time.sleep(asked_s)
 
     def _ask(self, request: ModelRequest) -> ModelReply:
         body = self.body(request)
         extra = {key: body.pop(key) for key in list(body) if key in self.extra_body}
-        completions = self._client.chat.completions
+        completions = self.client.chat.completions
         started = time.perf_counter()
         first_s: float | None = None
         if self.stream:
@@ -186,7 +226,7 @@ class OpenAICompatible:
                 payload, first_s = joined(self._without_key(chunks), lambda: time.perf_counter() - started)
         else:
             raw = completions.with_raw_response.create(**body, extra_body=extra or None)  # type: ignore[call-overload]
-            payload = read_answer(self._clean(raw.http_response.content.decode("utf-8", "replace")))
+            payload = read_answer(self.clean(raw.http_response.content.decode("utf-8", "replace")))
         latency_s = time.perf_counter() - started
         reply = read_reply(payload, self.dialect, id_prefix=f"call_{len(request.messages)}_")
         return replace(reply, latency_s=latency_s, first_token_s=first_s)
@@ -197,31 +237,49 @@ class OpenAICompatible:
         try:
             for chunk in chunks:
                 text = json.dumps(chunk)
-                clean = self._clean(text)
+                clean = self.clean(text)
                 yield chunk if clean == text else json.loads(clean)
         except openai.APIConnectionError as error:  # the library retries a request, never a stream under way
             raise MalformedAnswer(f"the stream broke off: {error.__cause__ or error}") from None
 
-    def _refusal(self, error: Exception) -> ModelError:
-        text = self._reason(error)
-        overflows = getattr(error, "status_code", 0) in _REFUSING and _OVERFLOW.search(text)
-        return (ContextOverflow if overflows else ModelError)(f"{self._place()}: {text}")
-
-    def _reason(self, error: Exception) -> str:
-        """Return what went wrong in one line, without the key."""
+    def _failure(self, error: Exception) -> ModelError:
+        """Return what went wrong as the lab's own error: where, and in one line, without the key."""
+        cause = ""
+        if _is_unreachable(error):
+            cause = f": {error.__cause__}" if error.__cause__ else ""
         status = getattr(error, "status_code", None)
         body = getattr(error, "body", None)
-        text = " ".join((json.dumps(body) if body else str(error)).split())
-        return f"{f'HTTP {status}: ' if status else ''}{self._clean(text)[:500]}"
+        text = json.dumps(body) if body else str(error).rstrip(".") + cause
+        return self.refused(text or type(error).__name__, status)
 
-    def _clean(self, text: str) -> str:
+    def refused(self, text: str, status: int | None = None) -> ModelError:
+        """Return the error that a server's words are: a context that does not fit, or a failure.
+
+        Parameters
+        ----------
+        text
+            What it said.
+        status
+            Of the HTTP answer, if it was one.
+        """
+        said = self.clean(" ".join(text.split()))[:500]
+        overflows = status in (None, *_REFUSING) and _OVERFLOW.search(said)
+        where = f"model {self.model} at {self.endpoint}: {f'HTTP {status}: ' if status else ''}"
+        return (ContextOverflow if overflows else ModelError)(f"{where}{said}")
+
+    def clean(self, text: str) -> str:
+        """Return a server's text without the key."""
         return redacted(text, (self.key_variable,))
 
-    def _place(self) -> str:
-        return f"model {self.model} at {self.endpoint}"
-
     @cached_property
-    def _client(self) -> OpenAI:
+    def client(self) -> OpenAI:
+        """The library's client, which never retries by itself.
+
+        Raises
+        ------
+        ConfigurationError
+            The endpoint is OpenAI's own and there is no key.
+        """
         from openai import OpenAI
 
         key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
@@ -232,7 +290,7 @@ class OpenAICompatible:
             )
         # An empty address would make the library look into the environment for another.
         address = self.base_url or "https://api.openai.com/v1"
-        client = OpenAI(api_key=key or "none", base_url=address, timeout=self.timeout_s, max_retries=self.retries)
+        client = OpenAI(api_key=key or "none", base_url=address, timeout=self.timeout_s, max_retries=0)
         weakref.finalize(self, client.close)
         return client
 
@@ -250,6 +308,30 @@ def _sendable(message: Mapping[str, JSON]) -> dict[str, JSON]:
             for part in content
         ]
     return kept
+
+
+@cache
+def _counter() -> TokenCounter:
+    return TokenCounter(tokenizer("o200k_base"))
+
+
+def _is_unreachable(error: Exception) -> bool:
+    import openai
+
+    return isinstance(error, openai.APIConnectionError)
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether a failure may be gone at the next attempt: all but a server's refusal that will stay."""
+    import openai
+
+    return not isinstance(error, openai.APIStatusError) or passes(error.status_code, error.response.headers)
+
+
+def _asked_pause_s(error: Exception) -> float | None:
+    import openai
+
+    return asked_pause_s(error.response.headers) if isinstance(error, openai.APIStatusError) else None
 
 
 @cache

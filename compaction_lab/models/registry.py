@@ -7,12 +7,15 @@ import json
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from compaction_lab.accounting.prices import Price
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.models.base import Model
+
+if TYPE_CHECKING:
+    from compaction_lab.models.openai_compatible import OpenAICompatible
 
 Role = Literal["agent", "summarizer", "reader", "judge"]
 SEMANTICS = 1
@@ -27,6 +30,8 @@ _ENDPOINT_EXTRAS = (
     "cache",
     "requests_per_minute",
     "tokens_per_minute",
+    "batch",
+    "batch_poll_s",
     "blocking",
     "priced_as",
     "top",
@@ -34,7 +39,13 @@ _ENDPOINT_EXTRAS = (
     "pool",
 )
 
-KINDS = ("recorded", "stub_shop", "stub", "stub_skimming", "faulty", "openai_compatible")
+ROLES_OF: Mapping[Role, tuple[str, ...]] = {
+    "agent": ("recorded", "stub_shop", "openai_compatible"),
+    "summarizer": ("stub", "faulty", "openai_compatible"),
+    "reader": ("stub", "stub_skimming", "openai_compatible"),
+    "judge": ("llm",),
+}
+"""Kinds of models by the part they can play; readers and judges that are no models have modules of their own."""
 
 
 def build_model(
@@ -71,7 +82,7 @@ def build_model(
         return _shop(answer_tokens)
     if kind == "stub" and role == "summarizer":
         return _summarizer()
-    if kind == "openai_compatible" or (kind == "llm" and role == "judge"):
+    if is_endpoint(node, role):
         return _endpoint(json.dumps(node, sort_keys=True), price)
     if kind == "faulty" and role == "summarizer":
         return _faulty(str(node.get("fault", "empty")))
@@ -82,21 +93,47 @@ def build_model(
         return _reader(float(dip))
     if kind == "stub" and role == "reader":
         return agent if agent is not None else _reader(0.0)
-    msg = f"{role}: kind={kind!r}; expected one of {', '.join(KINDS)} ('stub' is a summarizer or a reader)"
-    raise ConfigurationError(msg)
+    raise ConfigurationError(f"{role}: kind={kind!r}; expected one of {', '.join(ROLES_OF[role])}")
 
 
-@cache
-def _endpoint(text: str, price: Price | None) -> Model:
-    """Build an endpoint once per process, behind its rate limiter, the run's budget and the response cache."""
-    from compaction_lab.conversation.tokens import TokenCounter, tokenizer
-    from compaction_lab.models.budget import Budget, BudgetedModel
-    from compaction_lab.models.limiter import LimitedModel, Limits, RateLimiter, limiter_path
+def check_model(node: Mapping[str, JSON], role: Role) -> None:
+    """Refuse a configuration that no model can be built from, without building one.
+
+    Raises
+    ------
+    ConfigurationError
+        As :func:`build_model`, and for calls that may neither be kept nor made.
+    """
+    kind = str(node.get("kind"))
+    if kind not in ROLES_OF.get(role, ()):
+        known = ", ".join(ROLES_OF[role])
+        raise ConfigurationError(f"{role}: kind={kind!r}; expected one of {known}")
+    if not is_endpoint(node, role):
+        return
+    endpoint = endpoint_of(node)
+    kept = bool(node.get("cache", True))
+    if only_cache() and not kept:
+        raise ConfigurationError(f"{endpoint.name}: cache=false and --existing only-cache leave no one to answer")
+    if node.get("batch") and not kept:
+        raise ConfigurationError(f"{endpoint.name}: batch=true needs cache=true, where the answers of batches are kept")
+
+
+def is_endpoint(node: Mapping[str, JSON], role: Role) -> bool:
+    """Whether a configuration names an endpoint in this part."""
+    return node.get("kind") == "openai_compatible" or (node.get("kind") == "llm" and role == "judge")
+
+
+def endpoint_of(node: Mapping[str, JSON]) -> OpenAICompatible:
+    """Return the endpoint that a configuration describes, to be asked directly.
+
+    Raises
+    ------
+    ConfigurationError
+        A parameter is unknown or has no sense, or no model is named.
+    """
     from compaction_lab.models.openai_compatible import OpenAICompatible
-    from compaction_lab.models.response_cache import CachedModel, ResponseCache, default_path
 
-    node = json.loads(text)
-    known = {field.name for field in dataclasses.fields(OpenAICompatible) if field.init}
+    known = {field.name for field in dataclasses.fields(OpenAICompatible) if field.init and field.compare}
     unknown = [key for key in node if key not in known and key not in _ENDPOINT_EXTRAS]
     if unknown or not node.get("model"):
         wrong = (
@@ -104,23 +141,51 @@ def _endpoint(text: str, price: Price | None) -> Model:
         )
         msg = f"openai_compatible: {wrong}; its parameters are {', '.join(sorted(known))}"
         raise ConfigurationError(msg)
-    endpoint = OpenAICompatible(**{key: value for key, value in node.items() if key in known})
-    model: Model = endpoint
-    counter = TokenCounter(tokenizer("o200k_base"))
-    limits = Limits(node.get("requests_per_minute"), node.get("tokens_per_minute"))
-    if limits != Limits():
-        limiter = RateLimiter(limiter_path(), endpoint.endpoint, limits)
-        model = LimitedModel(endpoint, limiter, counter)
+    parameters = cast("dict[str, Any]", {key: value for key, value in node.items() if key in known})
+    return OpenAICompatible(**parameters)
+
+
+@cache
+def _endpoint(text: str, price: Price | None) -> Model:
+    """Build an endpoint once per process, behind its rate limiter, the run's budget and the response cache."""
+    from compaction_lab.models.budget import Budget, BudgetedModel
+    from compaction_lab.models.response_cache import CachedModel, ResponseCache, default_path
+
+    node = json.loads(text)
+    endpoint = limited(node)
     budget = Budget.of_environment()
-    if budget is not None:
-        if price is None:
-            raise ConfigurationError(f"--max-cost: no price is known for {endpoint.name}; give it priced_as=")
-        model = BudgetedModel(endpoint, model, budget, price, counter)
-    if only_cache() and not node.get("cache", True):
-        raise ConfigurationError(f"{endpoint.name}: cache=false and --existing only-cache leave no one to answer")
+    if budget is not None and price is None:
+        raise ConfigurationError(f"--max-cost: no price is known for {endpoint.name}; give it priced_as=")
+    if node.get("batch") and not only_cache():
+        return _batched(endpoint, text, None if budget is None else price)
+    model: Model = endpoint
+    if budget is not None and price is not None:
+        model = BudgetedModel(endpoint, model, budget, price)
     if not node.get("cache", True):
         return model
     return CachedModel(endpoint, model, ResponseCache(default_path()), only_cache=only_cache())
+
+
+def limited(node: Mapping[str, JSON]) -> OpenAICompatible:
+    """Return the endpoint that a configuration describes, with the limiter that all who ask its provider share."""
+    from compaction_lab.models.limiter import Limits, RateLimiter, limiter_path
+
+    endpoint = endpoint_of(node)
+    limits = Limits(
+        cast("int | None", node.get("requests_per_minute")), cast("int | None", node.get("tokens_per_minute"))
+    )
+    return dataclasses.replace(endpoint, limiter=RateLimiter(limiter_path(), endpoint.endpoint, limits))
+
+
+def _batched(endpoint: OpenAICompatible, node: str, price: Price | None) -> Model:
+    from compaction_lab.models.batch_notes import BatchedModel, Notebook, NotingModel
+    from compaction_lab.models.batch_queue import BatchQueue
+    from compaction_lab.models.response_cache import ResponseCache, default_path
+
+    cache, notebook = ResponseCache(default_path()), Notebook.of_environment()
+    if notebook is not None:
+        return NotingModel(endpoint, endpoint, cache, notebook, node, price)
+    return BatchedModel(endpoint, endpoint, cache, BatchQueue(cache))
 
 
 def forget_endpoints() -> None:

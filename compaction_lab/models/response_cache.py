@@ -12,19 +12,19 @@ import os
 import socket
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from compaction_lab.conversation.json_values import canonical_json
 from compaction_lab.conversation.messages import JSON, ToolCall, Usage
 from compaction_lab.errors import ConfigurationError, NotCached
-from compaction_lab.models.base import Model, ModelReply, ModelRequest
+from compaction_lab.models.base import ModelReply, ModelRequest
 from compaction_lab.models.openai_compatible import OpenAICompatible
+from compaction_lab.models.shared_file import cache_folder, transaction
+from compaction_lab.models.wrapping import Wrapper
 
 ENVIRONMENT = "COMPACTION_LAB_CACHE"
-BUSY_S = 60.0
 POLL_S = 0.05
 STALE_FLIGHT_S = 1_800.0
 """A flight is taken for dead after this, and at once when its process was one of this host and is gone."""
@@ -44,8 +44,7 @@ def default_path() -> Path:
     named = os.environ.get(ENVIRONMENT)
     if named:
         return Path(named)
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "compaction_lab" / "replies.sqlite"
+    return cache_folder() / "replies.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +75,7 @@ class ResponseCache:
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            with self._database() as database:
-                database.execute("begin immediate")
+            with transaction(path) as database:
                 for table in _TABLES:
                     database.execute(table)
         except (OSError, sqlite3.Error) as error:
@@ -85,21 +83,10 @@ class ResponseCache:
                 f"{path}: {error}; the response cache needs a file it may write (set {ENVIRONMENT} to another)"
             ) from error
 
-    @contextmanager
-    def _database(self) -> Iterator[sqlite3.Connection]:
-        """Open the file for one piece of work, committed as a whole; a call to a model takes far longer than this."""
-        database = sqlite3.connect(self.path, timeout=BUSY_S, isolation_level=None)
-        try:
-            yield database
-            if database.in_transaction:
-                database.execute("commit")
-        finally:
-            database.close()
-
     def get(self, key: str) -> ModelReply | None:
         """Return the reply kept under a key."""
         now_s = time.time()
-        with self._database() as database:
+        with transaction(self.path, write=False) as database:
             found = database.execute("select reply, used_s from replies where key = ?", (key,)).fetchone()
             if found is not None and now_s - found[1] > USE_NOTED_S:
                 database.execute("update replies set used_s = ? where key = ?", (now_s, key))
@@ -117,38 +104,39 @@ class ResponseCache:
             if self._take_off(key):
                 try:
                     reply = ask()
-                    self._keep(key, about, reply)
+                    with transaction(self.path) as database:
+                        self.keep(database, key, about, reply)
                 finally:
                     self._land(key)
                 return reply
             time.sleep(POLL_S)
 
     def _take_off(self, key: str) -> bool:
-        with self._database() as database:
-            database.execute("begin immediate")
+        with transaction(self.path) as database:
             if database.execute("select 1 from replies where key = ?", (key,)).fetchone():
                 return False
             select = "select host, process, started_s from flights where key = ?"
             flight = database.execute(select, (key,)).fetchone()
-            if flight is not None and _alive(*flight):
+            if flight is not None and is_alive(*flight):
                 return False
             values = (key, socket.gethostname(), os.getpid(), time.time())
             database.execute("insert or replace into flights values (?, ?, ?, ?)", values)
         return True
 
     def _land(self, key: str) -> None:
-        with self._database() as database:
+        with transaction(self.path) as database:
             database.execute("delete from flights where key = ?", (key,))
 
-    def _keep(self, key: str, about: Fetched, reply: ModelReply) -> None:
+    @staticmethod
+    def keep(database: sqlite3.Connection, key: str, about: Fetched, reply: ModelReply) -> None:
+        """Keep a reply, as part of somebody's transaction on this file."""
         now_s = time.time()
         values = (key, about.model, about.endpoint, about.role, about.trial, now_s, now_s, _encoded(reply))
-        with self._database() as database:
-            database.execute("insert or replace into replies values (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        database.execute("insert or replace into replies values (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def stats(self) -> list[dict[str, JSON]]:
         """Return a row for each model, endpoint and role: replies, bytes, first and last use (seconds of the epoch)."""
-        with self._database() as database:
+        with transaction(self.path, write=False) as database:
             rows = database.execute(
                 "select model, endpoint, role, count(*), sum(length(reply)), min(created_s), max(used_s) "
                 "from replies group by model, endpoint, role order by model, endpoint, role"
@@ -158,7 +146,7 @@ class ResponseCache:
 
     def prune(self, *, unused_for_s: float = 0.0, model: str | None = None) -> int:
         """Forget replies not used for so long, of one model or of all, and free their space; return how many."""
-        with self._database() as database:
+        with transaction(self.path, write=False) as database:  # space is freed outside of a transaction
             gone = database.execute(
                 "delete from replies where used_s <= ? and (? is null or model = ?)",
                 (time.time() - unused_for_s, model, model),
@@ -168,7 +156,7 @@ class ResponseCache:
 
 
 @dataclass(frozen=True, slots=True)
-class CachedModel:
+class CachedModel(Wrapper):
     """A model that asks its cache first.
 
     Parameters
@@ -176,27 +164,15 @@ class CachedModel:
     endpoint
         Whose replies these are; its requests are the keys.
     model
-        Who is asked when the cache has no reply: the endpoint, or the endpoint behind a limiter and a budget.
+        Who is asked when the cache has no reply: the endpoint, or the endpoint behind a budget.
     cache
         Where replies are kept.
     only_cache
         Never ask the model: a request that is not kept is an error, so its unit stays owed.
     """
 
-    endpoint: OpenAICompatible
-    model: Model
     cache: ResponseCache
     only_cache: bool = False
-
-    @property
-    def name(self) -> str:
-        """What rows and manifests call it."""
-        return self.model.name
-
-    @property
-    def simulated(self) -> bool:
-        """Whether its answers are made by a stub."""
-        return self.model.simulated
 
     def __call__(self, request: ModelRequest) -> ModelReply:
         """Return the kept reply, or the model's.
@@ -225,7 +201,8 @@ def request_key(model: OpenAICompatible, request: ModelRequest) -> str:
     return hashlib.sha256(canonical_json(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _alive(host: str, process: int, started_s: float) -> bool:
+def is_alive(host: str, process: int, started_s: float) -> bool:
+    """Whether a process that began something then may still be at it; of another host only time can tell."""
     if time.time() - started_s > STALE_FLIGHT_S:
         return False
     if host != socket.gethostname():

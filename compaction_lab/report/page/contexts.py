@@ -52,8 +52,9 @@ def shown_sessions(run: Run, most: int | None = None) -> list[tuple[str, str]]:
     """
     names = ["dataset", "transcript"]
     sizes: Counter[tuple[str, str]] = Counter()
-    for dataset, transcript, calls in run.units[[*names, "model_calls"]].itertuples(index=False):
-        sizes[dataset, transcript] += calls if calls == calls else 0  # noqa: PLR0124 - NaN
+    units = run.units[[*names, "model_calls"]].fillna({"model_calls": 0})  # a failed unit has none
+    for dataset, transcript, calls in units.itertuples(index=False):
+        sizes[dataset, transcript] += calls
     missing = run.probes[run.probes["score"].astype(float) < 1]
     missed = Counter(missing[names].itertuples(index=False, name=None))
     ordered = sorted(sizes, key=lambda session: (-missed[session], session))

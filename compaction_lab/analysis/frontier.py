@@ -78,7 +78,7 @@ def _marked(table: pd.DataFrame) -> pd.DataFrame:
     """Say of each arm whether another one beats it, and which."""
     beaten = [_beaten_by(table, place) for place in range(len(table))]
     known = table["recall"].notna() & table["cost_usd"].notna()
-    return table.assign(on_frontier=[not name for name in beaten] & known, beaten_by=beaten)
+    return table.assign(on_frontier=known & (pd.Series(beaten, index=table.index) == ""), beaten_by=beaten)
 
 
 def _costs(run: RunTables) -> pd.DataFrame:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from compaction_lab.models.base import ModelReply, ModelRequest
 
@@ -28,20 +31,29 @@ _FEWEST_WORDS = 2
 _BULLETS = ("- ", "* ", "• ")
 _BREAK = "---"
 _ROLE_WEIGHT = {"tool": 1.0, "assistant": 0.9, "user": 0.8, "system": 0.2, "developer": 0.2}
+_BLOCKS_KEPT = 1024
+"""Blocks whose sentences are kept: a conversation is summarised again and again, by one arm after the other."""
 _FIELD = re.compile(r'^\s*"(?:[^"\\]|\\.){1,40}"\s*:\s*"')
 
 
 @dataclass(frozen=True, slots=True)
+class _Sentence:
+    """One line or sentence of a block with the title it stands under."""
+
+    title: str
+    text: str
+    words: frozenset[str]
+    telling: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Unit:
-    """One line or sentence of the transcript with the title it stands under."""
+    """A sentence at its place in the transcript."""
 
     order: int
     block: int
-    title: str
-    text: str
     role: str
-    words: frozenset[str]
-    telling: int
+    sentence: _Sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,31 +111,40 @@ def summarize(transcript: str, budget: int, count: Callable[[str], int]) -> str:
         if count(text) <= budget:
             return text
         chosen.remove(min(chosen, key=lambda pair: pair[1]))
-    return _fitting(max(units, key=lambda unit: (unit.telling, unit.order)).text, budget, count)
+    return _fitting(max(units, key=lambda unit: (unit.sentence.telling, unit.order)).sentence.text, budget, count)
 
 
 def _units(transcript: str) -> Iterator[_Unit]:
     order = 0
     for block, (role, body) in enumerate(_blocks(transcript)):
-        title, record, lead = "", False, ""
-        for line, named in _lines(body):
-            if named or _is_title(line):
-                if line.endswith(HEADING) or (record and not named):
-                    continue
-                title, record, lead = line.removeprefix("## "), named, ""
+        for sentence in _sentences(body):
+            yield _Unit(order, block, role, sentence)
+            order += 1
+
+
+@lru_cache(_BLOCKS_KEPT)
+def _sentences(body: str) -> tuple[_Sentence, ...]:
+    """Return the sentences of a block."""
+    found = []
+    title, record, lead = "", False, ""
+    for line, named in _lines(body):
+        if named or _is_title(line):
+            if line.endswith(HEADING) or (record and not named):
                 continue
-            bullet = line.startswith(_BULLETS)
-            if not bullet and not record:
-                lead = _SENTENCE_END.split(line)[0].strip()
-            under = title or (lead if bullet and len(lead) <= _TITLE_LETTERS else "")
-            for sentence in _SENTENCE_END.split(line):
-                text = sentence.strip()
-                words = _WORD.findall(text)
-                if len(words) < _FEWEST_WORDS:
-                    continue
-                telling = sum(any(c.isdigit() for c in w) or (i > 0 and w[0].isupper()) for i, w in enumerate(words))
-                yield _Unit(order, block, under, text, role, frozenset(w.casefold() for w in words), telling)
-                order += 1
+            title, record, lead = line.removeprefix("## "), named, ""
+            continue
+        bullet = line.startswith(_BULLETS)
+        if not bullet and not record:
+            lead = _SENTENCE_END.split(line)[0].strip()
+        under = title or (lead if bullet and len(lead) <= _TITLE_LETTERS else "")
+        for sentence in _SENTENCE_END.split(line):
+            text = sentence.strip()
+            words = _WORD.findall(text)
+            if len(words) < _FEWEST_WORDS:
+                continue
+            telling = sum(any(c.isdigit() for c in w) or (i > 0 and w[0].isupper()) for i, w in enumerate(words))
+            found.append(_Sentence(under, text, frozenset(sys.intern(w.casefold()) for w in words), telling))
+    return tuple(found)
 
 
 def _blocks(transcript: str) -> Iterator[tuple[str, str]]:
@@ -179,51 +200,59 @@ def _is_title(line: str) -> bool:
 
 
 def _choose(units: list[_Unit], budget: int, count: Callable[[str], int]) -> list[tuple[_Unit, float]]:
-    """Pick greedily by score and novelty; returned in the transcript's order with the score each was picked at."""
+    """Pick greedily by score and novelty; returned in the transcript's order with the score each was picked at.
+
+    What is covered only grows, so a score only falls: one that is still the highest when computed anew is the best.
+    """
     base = _scores(units)
-    cost = [count(f"- {unit.text}\n") for unit in units]
+    waiting = [(-score, i) for i, score in enumerate(base)]
+    heapq.heapify(waiting)
     covered: dict[str, set[str]] = {}
     titled: set[tuple[int, str]] = set()
+    dear: dict[tuple[int, str], list[tuple[float, int]]] = {}
     texts: set[str] = set()
     chosen: list[tuple[_Unit, float]] = []
-    left = set(range(len(units)))
-    while left:
-        best, best_score, best_cost = -1, -1.0, 0
-        for i in list(left):
-            unit = units[i]
-            if unit.text in texts:
-                left.discard(i)
-                continue
-            price = cost[i] + (0 if unit.title else 2)
-            if unit.title and (unit.block, unit.title) not in titled:
-                price += count(f"## {unit.title}\n")
-            if price > budget:
-                continue
-            seen = covered.get(unit.title)
-            new = len(unit.words - seen) / len(unit.words) if seen else 1.0
-            score = base[i] * (0.2 + 0.8 * new)
-            if score > best_score:
-                best, best_score, best_cost = i, score, price
-        if best < 0:
-            break
-        unit = units[best]
-        left.discard(best)
-        texts.add(unit.text)
-        titled.add((unit.block, unit.title))
-        covered.setdefault(unit.title, set()).update(unit.words)
-        chosen.append((unit, best_score))
-        budget -= best_cost
+    while waiting:
+        bound, i = heapq.heappop(waiting)
+        unit, sentence = units[i], units[i].sentence
+        if sentence.text in texts:
+            continue
+        seen = covered.get(sentence.title)
+        new = len(sentence.words - seen) / len(sentence.words) if seen else 1.0
+        score = base[i] * (0.2 + 0.8 * new)
+        if score < -bound:
+            heapq.heappush(waiting, (-score, i))
+            continue
+        place = (unit.block, sentence.title)
+        price = count(f"- {sentence.text}\n") + (0 if sentence.title else 2)
+        if sentence.title and place not in titled:
+            price += count(f"## {sentence.title}\n")
+        if price > budget:
+            if sentence.title and place not in titled:
+                dear.setdefault(place, []).append((bound, i))  # cheaper once its title is paid for
+            continue
+        texts.add(sentence.text)
+        if place not in titled:
+            titled.add(place)
+            for again in dear.pop(place, ()):
+                heapq.heappush(waiting, again)
+        covered.setdefault(sentence.title, set()).update(sentence.words)
+        chosen.append((unit, score))
+        budget -= price
     return sorted(chosen, key=lambda pair: pair[0].order)
 
 
 def _scores(units: list[_Unit]) -> list[float]:
-    frequency = Counter(word for unit in units for word in unit.words)
-    highest = math.log1p(max(frequency.values()))
+    frequency = Counter(word for unit in units for word in unit.sentence.words)
+    weight = {word: math.log1p(times) for word, times in frequency.items()}
+    highest = max(weight.values())
     last = max(unit.block for unit in units) or 1
     scores = []
     for unit in units:
-        common = sum(math.log1p(frequency[w]) for w in unit.words) / len(unit.words) / highest
-        density = unit.telling / max(4, len(unit.words))
+        words = unit.sentence.words
+        # A set's order differs from process to process, and with it the last digit of a plain sum.
+        common = math.fsum(map(weight.__getitem__, words)) / len(words) / highest
+        density = unit.sentence.telling / max(4, len(words))
         scores.append(_ROLE_WEIGHT[unit.role] * (0.5 * unit.block / last + 0.5 * common + density))
     return scores
 
@@ -232,13 +261,14 @@ def _laid_out(units: list[_Unit]) -> str:
     lines = [HEADING]
     under: tuple[int, str] | None = None
     for unit in units:
-        if (unit.block, unit.title) != under:
-            if unit.title:
-                lines.append(unit.title if unit.title.startswith(("#", "**")) else f"## {unit.title}")
+        title, text = unit.sentence.title, unit.sentence.text
+        if (unit.block, title) != under:
+            if title:
+                lines.append(title if title.startswith(("#", "**")) else f"## {title}")
             elif under is not None and under[1]:
                 lines.append(_BREAK)
-        under = (unit.block, unit.title)
-        lines.append(unit.text if unit.text.startswith(_BULLETS) else f"- {unit.text}")
+        under = (unit.block, title)
+        lines.append(text if text.startswith(_BULLETS) else f"- {text}")
     return "\n".join(lines)
 
 

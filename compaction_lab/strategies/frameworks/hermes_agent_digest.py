@@ -10,6 +10,7 @@ from compaction_lab.strategies.base import Pipeline, Situation, Steps, Strategy
 from compaction_lab.strategies.mechanisms.call_inputs import ClearInputs
 from compaction_lab.strategies.mechanisms.clearing import ClearResults
 from compaction_lab.strategies.mechanisms.pair_text import first_arguments
+from compaction_lab.strategies.mechanisms.spans import largest_fitting_prefix
 from compaction_lab.strategies.mechanisms.superseded import ClearSuperseded
 from compaction_lab.strategies.mechanisms.tool_results import call_of
 from compaction_lab.strategies.registry import at_least, register
@@ -44,23 +45,35 @@ class PruneOldToolResults:
     ----------
     protect_last_n
         Newest messages that stay.
+    protect_tail_tokens
+        Tokens of the newest messages that stay, where that is more of them.
     """
 
     protect_last_n: int = 20
+    protect_tail_tokens: int | None = None
 
     def __post_init__(self) -> None:
         """Check the parameters."""
         at_least(self, "protect_last_n", 0)
+        if self.protect_tail_tokens is not None:
+            at_least(self, "protect_tail_tokens", 0)
 
-    def _parts(self) -> tuple[Strategy, ...]:
+    def _protected(self, situation: Situation) -> int:
+        """Return how many of the newest messages stay; the one that the tokens end in is among them."""
+        if self.protect_tail_tokens is None:
+            return self.protect_last_n
+        newest_first = [situation.counter.message(message) for message in reversed(situation.context.messages)]
+        return max(self.protect_last_n, largest_fitting_prefix(newest_first, self.protect_tail_tokens) + 1)
+
+    def _parts(self, protected: int) -> tuple[Strategy, ...]:
         duplicates = ClearSuperseded(
             "content",
             min_characters=SHORTEST_CHARACTERS,
             placeholder="[Duplicate tool output — same content as a more recent call]",
         )
-        digests = _DigestResults(keep_last=self.protect_last_n, unit="message", spare_unread=False)
+        digests = _DigestResults(keep_last=protected, unit="message", spare_unread=False)
         arguments = ClearInputs(
-            self.protect_last_n,
+            protected,
             "message",
             max_characters=500,
             measure="arguments",
@@ -72,4 +85,4 @@ class PruneOldToolResults:
 
     def __call__(self, situation: Situation) -> Steps:
         """Prune."""
-        return Pipeline(self._parts())(replace(situation, last=None))
+        return Pipeline(self._parts(self._protected(situation)))(replace(situation, last=None))

@@ -67,13 +67,15 @@ def sequence(
 
 
 def test_each_pass_summarises_the_summary_before() -> None:
-    text = "S:s U:u1 A:a1 U:u2 A:a2 U:u3 A:a3 U:u4 A:a4 U:u5 A:a5"
+    text = "S:s " + " ".join(f"U:u{n} A:a{n}" for n in range(1, 9))
     scribe = Scribe("S")
-    shown, arm = sequence(text, [(9, "Sum()"), (11, "Sum()")], scribe)
-    assert shown == ["S:s «S 1» U:u3 A:a3 U:u4 A:a4", "S:s «S 2» U:u4 A:a4 U:u5 A:a5"]
+    shown, arm = sequence(text, [(9, "Sum()"), (11, "Sum()"), (13, "Sum()"), (15, "Sum()"), (17, "Sum()")], scribe)
+    assert shown[:2] == ["S:s «S 1» U:u3 A:a3 U:u4 A:a4", "S:s «S 2» U:u4 A:a4 U:u5 A:a5"]
     assert scribe.read[1].splitlines() == ["1. [assistant] S 1", "2. [user] u3", "3. [assistant] a3"]
     ids = [entry.id for entry in ledger_of(arm).entries if entry.inserted]
-    assert ids == ["summary_12", "summary_9"]
+    assert sorted(ids, key=lambda found: int(found.removeprefix("summary_"))) == [
+        *("summary_9", "summary_12", "summary_15", "summary_18", "summary_21")
+    ]
 
 
 def test_a_result_that_arrives_late_is_collapsed_by_itself() -> None:

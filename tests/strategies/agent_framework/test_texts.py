@@ -33,7 +33,7 @@ def collapsed(*messages: tuple[str, list[dict[str, Any]]]) -> str:
 @pytest.mark.parametrize(
     ("contents", "expected"),
     [
-        ([result("")], "[Tool results: read:]"),
+        ([result("")], "[Tool results: read:]"),  # what the package makes of None, too
         ([result("  padded  ")], "[Tool results: read:   padded]"),
         ([result('{"a": [1, "\\u00e9"]}')], '[Tool results: read: {"a": [1, "\\u00e9"]}]'),
         ([result("partial", exception="boom")], "[Tool results: read: partial]"),
@@ -43,6 +43,20 @@ def collapsed(*messages: tuple[str, list[dict[str, Any]]]) -> str:
 )
 def test_the_line_for_a_tool_exchange(contents: list[dict[str, Any]], expected: str) -> None:
     assert collapsed(("assistant", [CALL]), ("tool", contents)) == expected
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        [{"type": "shell_tool_call", "call_id": "k"}],
+        [
+            {"type": "code_interpreter_tool_call", "call_id": "k"},
+            {"type": "code_interpreter_tool_result", "call_id": "k"},
+        ],
+    ],
+)
+def test_results_of_hosted_tools_leave_no_trace(contents: list[dict[str, Any]]) -> None:
+    assert collapsed(("assistant", contents)) == "[Tool results: no results]"
 
 
 def test_the_line_loses_the_callers_own_text() -> None:
@@ -110,6 +124,14 @@ def test_the_line_is_cut() -> None:
         ),
         ("assistant", [], ""),
         ("assistant", [{"type": "code_interpreter_tool_call", "call_id": "x"}], "code_interpreter_tool_call"),
+        (
+            "assistant",
+            [
+                {"type": "mcp_server_tool_call", "call_id": "m1", "tool_name": "s", "arguments": {}},
+                {"type": "mcp_server_tool_result", "call_id": "m1", "output": [text("B")]},
+            ],
+            "mcp_tool_call s({}) [call_id=m1]; mcp_tool_result: B [call_id=m1]",
+        ),
         ("user", [text("")], "text"),
         ("assistant", [text("multi\nline")], "multi\nline"),
         (

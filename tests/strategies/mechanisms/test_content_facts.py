@@ -119,6 +119,15 @@ def test_inspect_removes_calls_and_results_and_leaves_a_note() -> None:
     assert "[Tool call: read" in context.get((2, 0)).text
 
 
+def test_inspect_removes_the_right_results_also_where_they_stand_in_another_order() -> None:
+    """Inspect itself keeps ``ra`` and loses the last user message."""
+    asked = assistant("x", ToolCall("a", "f", "{}"), ToolCall("b", "f", "{}"))
+    messages = [user("u"), asked, tool("b", "rb"), tool("a", "ra"), user("next")]
+    context = done(messages, of("inspect_ai/compaction_edit", trigger=None, keep_tool_uses=0, keep_tool_inputs=False))
+    assert [message.role for message in context.messages] == ["user", "assistant", "user"]
+    assert context.messages[-1] is messages[-1]
+
+
 def test_pydantic_deduplicates_reads_of_one_path() -> None:
     messages = f18(path=lambda _: "one.py")
     placed = of("pydantic_ai_harness/deduplicate_file_reads", read_tools=[], path_arguments=["p"])

@@ -26,27 +26,22 @@
 # %%
 # %matplotlib inline
 # %config InlineBackend.print_figure_kwargs = {"bbox_inches": None, "dpi": 130}
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pandas as pd
 
 from compaction_lab import analysis
+from compaction_lab.cli import main
 from compaction_lab.report import Look, figures
 from compaction_lab.sweep.loading import load_run
 
 pd.options.display.float_format = "{:,.2f}".format
-root = next((folder for folder in (Path.cwd(), Path.cwd().parent) if (folder / "experiments").is_dir()), Path.cwd())
-folder = root / "experiments" / "laptop_catalog"
-if not (folder / "units.jsonl").exists():
-    command = [sys.executable, "-m", "compaction_lab", "run", "experiment=laptop_catalog", "--quiet"]
-    done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-run = load_run(folder)
+if Path.cwd().name == "notebooks":
+    os.chdir("..")
+assert main(["run", "experiment=laptop_catalog", "--quiet"]) == 0
+run = load_run("experiments/laptop_catalog")
 look = Look.of(run)
-print(run.coverage)
 
 # %% [markdown]
 # ## One turn after another

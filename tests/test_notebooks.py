@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import jupytext
@@ -31,9 +32,11 @@ def test_notebook_runs_from_a_clean_kernel(text: Path, tmp_path: Path, monkeypat
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))))
     monkeypatch.delenv("MPLBACKEND", raising=False)
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    (tmp_path / "notebooks").mkdir()
+    shutil.copytree(ROOT / "reports" / "studies", tmp_path / "reports" / "studies")
     notebook = jupytext.read(text)
     client = NotebookClient(
-        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
+        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(tmp_path / "notebooks")}}
     )
     client.execute()
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
@@ -47,3 +50,4 @@ def test_stored_notebook_is_its_text_executed(text: Path) -> None:
     assert sources(notebook) == sources(jupytext.read(text)), f"run: jupytext --sync {text.relative_to(ROOT)}"
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code")
     assert stored.stat().st_size < MOST_BYTES
+    assert str(ROOT) not in stored.read_text(encoding="utf-8")

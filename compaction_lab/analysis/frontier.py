@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from compaction_lab.analysis.arms import arm_order
 from compaction_lab.analysis.run_tables import UNIT, RunTables, known_sum, measured
 from compaction_lab.errors import StatisticsError
 from compaction_lab.statistics.estimators import bootstrap_interval, clustered_bootstrap
@@ -75,8 +76,10 @@ def joined_frontiers(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _marked(table: pd.DataFrame) -> pd.DataFrame:
-    """Say of each arm whether another one beats it, and which."""
-    beaten = [_beaten_by(table, place) for place in range(len(table))]
+    """Say of each arm whether another one beats it, and which: the baseline, or else the first as tables list them."""
+    places = {arm: place for place, arm in enumerate(arm_order(table["arm"]))} if len(table) else {}
+    listed = table.iloc[sorted(range(len(table)), key=lambda row: places[str(table["arm"].iloc[row])])]
+    beaten = [_beaten_by(listed, table.iloc[place]) for place in range(len(table))]
     known = table["recall"].notna() & table["cost_usd"].notna()
     return table.assign(on_frontier=known & (pd.Series(beaten, index=table.index) == ""), beaten_by=beaten)
 
@@ -121,8 +124,7 @@ def _ratio_interval(paired: pd.DataFrame, percent: float, seed: int, resamples: 
     return interval.low, interval.high
 
 
-def _beaten_by(table: pd.DataFrame, place: int) -> str:
-    mine = table.iloc[place]
+def _beaten_by(table: pd.DataFrame, mine: pd.Series) -> str:
     for other in table.to_dict("records"):
         if (other["model"], other["dataset"]) != (mine["model"], mine["dataset"]):
             continue

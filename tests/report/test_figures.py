@@ -59,8 +59,15 @@ def texts(figure: Figure) -> list[Text]:
     return [text for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text() and text.get_visible()]
 
 
-def test_every_figure_is_in_the_report() -> None:
-    assert {spec.draw.__name__ for spec in FIGURES} == set(figures.__all__)
+def test_every_figure_of_a_run_is_in_its_report() -> None:
+    assert {spec.draw.__name__ for spec in FIGURES} == set(figures.__all__) - {"published_against_ours"}
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_too_few_published_numbers_give_a_message(rows: int) -> None:
+    frame = pd.DataFrame({"study": ["a"], "published": [1.0], "ours": [1.0], "verdict": ["PASS"]}).iloc[:rows]
+    with pytest.raises(CompactionLabError, match="published_against_ours"):
+        figures.published_against_ours(frame)
 
 
 def test_an_empty_frame_gives_a_message(spec: FigureSpec) -> None:

@@ -17,7 +17,6 @@ from compaction_lab.report.writing import report_tables
 from compaction_lab.sweep.loading import Run
 from tests.synthetic_runs import ARMS, BASIC, HYBRID, MASKING, synthetic_run
 
-
 UNMEASURED = {"context_over_calls", "cost_stack", "cost_with_and_without_cache"}
 """What the synthetic run holds no numbers for: it has neither the sizes of contexts nor prices."""
 

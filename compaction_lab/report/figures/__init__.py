@@ -15,6 +15,7 @@ from compaction_lab.report.figures.differences import paired_differences, parame
 from compaction_lab.report.figures.firings import firing_timeline
 from compaction_lab.report.figures.frontier import frontier
 from compaction_lab.report.figures.lost_in_middle import accuracy_by_place
+from compaction_lab.report.figures.published import published_against_ours
 from compaction_lab.report.figures.recall import probe_recall
 from compaction_lab.report.figures.totals import total_tokens
 
@@ -33,6 +34,7 @@ __all__ = [
     "parameter_sweep",
     "percent_of_baseline",
     "probe_recall",
+    "published_against_ours",
     "recall_by_age",
     "reduction_vs_baseline",
     "retention",

@@ -57,7 +57,7 @@ def firing_timeline(frame: pd.DataFrame, look: Look | None = None) -> Figure:
             first = middle - pitch * (count - 1) / 2
             for place, session in enumerate(sessions):
                 if session in rows.index:
-                    _session(axes, rows.loc[[session]], first + place * pitch, look.color(arm), pitch * 72 * 0.8)
+                    _session(axes, rows.loc[[session]], first + place * pitch, look.color(arm), pitch * 72 * 0.65)
         axes.set_ylim(edges[-1], 0.0)
         axes.set_yticks(middles(edges), names, linespacing=1.0)
         axes.tick_params(axis="y", length=0)

@@ -187,7 +187,7 @@ class Recorder:
         split = reported is not None or use.fresh is not None
         measured_s = None if reply is None else reply.latency_s
         real: Row = {}
-        if reply is not None and measured_s is not None:
+        if reply is not None and (measured_s is not None or reply.cached):
             real = {"cached": reply.cached, "first_token_s": reply.first_token_s, "finish": reply.finish}
         return {
             "turn": turn,

@@ -49,7 +49,12 @@ def register(verbs: argparse._SubParsersAction[Parser]) -> None:
         default="only-missing",
         help="do what is missing; every unit again; refuse a run that exists; or do what needs no call to a real model",
     )
-    parser.add_argument("--max-cost", type=dollars, metavar="USD", help="stop before real model calls cost more")
+    parser.add_argument(
+        "--max-cost",
+        type=dollars,
+        metavar="USD",
+        help="stop before the real model call that could make this command cost more; 0: no call that costs anything",
+    )
     parser.add_argument("--max-error-rate", type=share, metavar="SHARE", help="stop once this share of units failed")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first failed unit")
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress, only failures and the table")

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from compaction_lab.accounting.prices import Price
 from compaction_lab.conversation.messages import JSON
@@ -283,4 +283,4 @@ def _words(value: JSON | Mapping[str, JSON]) -> str:
         return str(value or "")
     inner = value.get("error", value)
     message = inner.get("message") if isinstance(inner, Mapping) else inner
-    return cast("str", message) if isinstance(message, str) and message else json.dumps(value)
+    return message if isinstance(message, str) and message else json.dumps(value)

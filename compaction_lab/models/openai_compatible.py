@@ -80,8 +80,8 @@ class OpenAICompatible:
     Raises
     ------
     ConfigurationError
-        The dialect is unknown; ``base_url`` is no web address, or holds a password: keys come from the environment
-        only.
+        The dialect is unknown, or a number out of range; ``base_url`` is no web address, or holds a password: keys
+        come from the environment only.
     """
 
     model: str
@@ -102,7 +102,11 @@ class OpenAICompatible:
     simulated: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """Check the address and the dialect."""
+        """Check the address, the dialect and the numbers."""
+        if self.retries < 0 or self.timeout_s <= 0:
+            raise ConfigurationError(
+                f"retries={self.retries}, timeout_s={self.timeout_s}; expected at least no retry and some time"
+            )
         if self.dialect not in DIALECTS:
             raise ConfigurationError(f"dialect={self.dialect!r}; expected one of {', '.join(DIALECTS)}")
         if self.base_url:
@@ -189,13 +193,14 @@ class OpenAICompatible:
         """
         import openai
 
+        failing: tuple[type[Exception], ...] = (MalformedAnswer, openai.APIError, *_transport_errors())
         # What is raised names no cause: the library's errors quote the server, and servers quote the key.
         for attempt in range(self.retries + 1):
             if self.limiter is not None:
                 self.limiter.wait(tokens)
             try:
                 return call()
-            except (MalformedAnswer, openai.APIError, *_transport_errors()) as error:
+            except failing as error:
                 failure, asked_s = self._failure(error), _asked_pause_s(error)
                 if not _is_passing(error) or isinstance(failure, ContextOverflow):
                     raise failure from None
@@ -203,7 +208,7 @@ class OpenAICompatible:
                 raise ModelError(f"{failure} (the server asks to come back in {asked_s:,.0f} s)")
             if attempt < self.retries:
                 self._pause(attempt, asked_s)
-        raise ModelError(f"{failure} (no usable answer in {self.retries + 1} attempts)")
+        raise ModelError(f"{failure} (no usable answer, retries={self.retries})")
 
     def _pause(self, attempt: int, asked_s: float | None) -> None:
         if asked_s is None:

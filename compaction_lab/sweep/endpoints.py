@@ -10,6 +10,8 @@ from functools import cache
 from compaction_lab.accounting.prices import Price, price_model
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import ConfigurationError
+from compaction_lab.models.registry import Role, check_model
+from compaction_lab.quality.judges import JUDGES
 from compaction_lab.records import Cell
 
 Config = Mapping[str, JSON]
@@ -17,6 +19,12 @@ Config = Mapping[str, JSON]
 REAL = "openai_compatible"
 ROLES = ("model", "summarizer", "reader", "judge")
 """Parts of a configuration that a model can play; a judge's model is its own endpoint."""
+
+PLAYED_AS: Mapping[str, Role] = {"model": "agent", "summarizer": "summarizer", "reader": "reader", "judge": "judge"}
+"""What a model does in a part of a configuration."""
+
+WITHOUT_MODEL: Mapping[str, Iterable[str]] = {"reader": ("calibrated",), "judge": (*JUDGES, "None")}
+"""Kinds of readers and judges that ask no model."""
 
 HOW_ASKED = frozenset(
     {
@@ -27,6 +35,8 @@ HOW_ASKED = frozenset(
         "tokens_per_minute",
         "cache",
         "key_variable",
+        "batch",
+        "batch_poll_s",
     }
 )
 """Settings of an endpoint that say how it is asked, not what it answers."""
@@ -38,6 +48,45 @@ def real_models(config: Config) -> Iterator[tuple[str, Config]]:
         node = config.get(role)
         if isinstance(node, Mapping) and is_real(role, node) and (role != "model" or config.get("mode") == "live"):
             yield role, node
+
+
+def batched_models(config: Config) -> Iterator[Config]:
+    """Yield the nodes of the real models whose calls go to provider batches."""
+    return (node for _, node in real_models(config) if node.get("batch"))
+
+
+def check_models(config: Config) -> None:
+    """Refuse models that cannot be built, or cannot do what is asked of them, before anything is run.
+
+    Raises
+    ------
+    ConfigurationError
+        Naming the part and what is wrong.
+    """
+    for key, role in PLAYED_AS.items():
+        node = config.get(key)
+        if isinstance(node, Mapping) and str(node.get("kind")) not in WITHOUT_MODEL.get(key, ()):
+            check_model(node, role)
+    if any(batched_models(config)):
+        _require_caches(config, "a run with batch=true goes through its units more than once and would pay each time")
+
+
+def require_caches(cells: Iterable[Cell]) -> None:
+    """Refuse a run that may make no call and has a model without a cache.
+
+    Raises
+    ------
+    ConfigurationError
+        Naming the model's part.
+    """
+    for cell in cells:
+        _require_caches(cell.config, "with --existing only-cache nobody is left to answer")
+
+
+def _require_caches(config: Config, why: str) -> None:
+    for role, node in real_models(config):
+        if not node.get("cache", True):
+            raise ConfigurationError(f"{role}.cache=false: {why}; leave its cache on")
 
 
 def is_real(role: str, node: Config) -> bool:

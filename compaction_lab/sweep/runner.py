@@ -7,20 +7,21 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.models.budget import ENVIRONMENT as BUDGET
 from compaction_lab.models.budget import Budget
 from compaction_lab.models.registry import ONLY_CACHE, forget_endpoints
-from compaction_lab.records import Cell, UnitResult
-from compaction_lab.sweep.endpoints import require_prices
+from compaction_lab.records import Cell
+from compaction_lab.sweep.endpoints import batched_models, require_caches, require_prices
 from compaction_lab.sweep.executors import Executor, Finished, Processes, Serial, Unit, Work
 from compaction_lab.sweep.grid import Grid
 from compaction_lab.sweep.nodes import Node, show
@@ -92,7 +93,6 @@ class Tally:
     owed: int = 0
     interrupted: bool = False
     stopped: str = ""
-    spent_usd: float = 0.0
     errors: dict[str, int] = field(default_factory=dict)
 
 
@@ -177,16 +177,27 @@ def execute(planned: Plan, policy: Policy, manifest: Node, progress: Progress, w
     todo = list(planned.units if redo else planned.owed)
     if policy.max_cost_usd is not None:
         require_prices(planned.grid.cells)
+    if policy.existing == "only-cache":
+        require_caches(planned.grid.cells)
     tally = Tally()
     run = _Run(cells, policy, tally, progress, planned.folder / "log.txt", total=len(todo))
     with (
         RunStore.open(planned.folder, create=True) as store,
-        _manners(policy),
+        tempfile.TemporaryDirectory(prefix="compaction-lab-") as folder,
+        _told(_manners(policy, Path(folder))),
         _interruptible(tally, progress),
     ):
         store.freeze(planned.grid.cells, manifest)
         run.log(f"{len(planned.units)} units, {len(todo)} to do")
-        run.work_off(store, todo[: policy.limit], _executor(planned.grid, policy, work, cells), redo=redo)
+        todo = todo[: policy.limit]
+        stopped = ""
+        if policy.existing != "only-cache" and any(any(batched_models(cell.config)) for cell in planned.grid.cells):
+            from compaction_lab.sweep.batching import Batching
+
+            executor = partial(_executor, planned.grid, policy, work, cells)
+            stopped = Batching(cells, executor, _told, run.tell, run.stop, Path(folder)).answer(todo)
+        run.work_off(store, todo, _executor(planned.grid, policy, work, cells), redo=redo)
+        tally.stopped = tally.stopped or stopped
         tally.owed = len(set(planned.units) - store.done())
         run.log(f"{tally.ran} done, {tally.failed} failed, {tally.owed} still owed")
     return tally
@@ -207,6 +218,10 @@ class _Run:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         with self.log_path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(f"{stamp} [{os.getpid()}] {text}\n")
+
+    def tell(self, text: str) -> None:
+        self.progress.say(text)
+        self.log(text)
 
     def stop(self) -> bool:
         return self.tally.interrupted or bool(self.tally.stopped)
@@ -236,7 +251,6 @@ class _Run:
         tally, policy = self.tally, self.policy
         error = result.error or "no reason given" if result.outcome == "failed" else ""
         self.progress.unit(f"{cell.arm} · {cell.model} · {transcript} · trial {trial}", error=error)
-        tally.spent_usd += spent_usd(cell, result)
         if not error:
             tally.ran += 1
         else:
@@ -249,8 +263,6 @@ class _Run:
             tally.stopped = "a unit failed (--fail-fast)"
         elif rate is not None and tally.failed > rate * self.total:
             tally.stopped = f"more than {rate:.0%} of the owed units failed (--max-error-rate)"
-        elif policy.max_cost_usd is not None and tally.spent_usd >= policy.max_cost_usd:
-            tally.stopped = f"{tally.spent_usd:.2f} USD are spent (--max-cost)"
 
     def _leave(self, finished: Finished) -> None:
         """Note a unit whose calls may not be made; it is owed as before."""
@@ -259,18 +271,6 @@ class _Run:
             self.tally.uncached += 1
         else:
             self.tally.stopped = finished.result.error
-
-
-def spent_usd(cell: Cell, result: UnitResult) -> float:
-    """Return what a unit's model calls really cost: neither simulated calls nor recorded ones cost anything."""
-    live = cell.config.get("mode") == "live"
-    spent = 0.0
-    for call in result.calls:
-        if call.get("simulated") or call.get("cached") or (call.get("purpose") == "agent" and not live):
-            continue
-        known = (call.get(f"cost_{kind}_usd") for kind in ("billed", "cached", "uncached"))
-        spent += next((float(cast("float", cost)) for cost in known if cost is not None), 0.0)
-    return spent
 
 
 def _claimed(store: RunStore, units: list[Unit], elsewhere: list[Unit], *, redo: bool) -> Iterator[Unit]:
@@ -294,27 +294,31 @@ def _executor(grid: Grid, policy: Policy, work: Work, cells: dict[str, Cell]) ->
     return Serial(work, cells) if jobs == 1 else Processes(work, cells, jobs)
 
 
+def _manners(policy: Policy, folder: Path) -> dict[str, str]:
+    """Return what the models of this process and its workers may not do: ask at all, or spend more."""
+    told: dict[str, str] = {}
+    if policy.existing == "only-cache":
+        told[ONLY_CACHE] = "1"
+    if policy.max_cost_usd is not None:
+        told[BUDGET] = Budget.start(folder / "budget.sqlite", policy.max_cost_usd).announce()
+    return told
+
+
 @contextmanager
-def _manners(policy: Policy) -> Iterator[None]:
-    """Tell the models of this process and its workers what they may not do: ask at all, or spend more."""
-    with tempfile.TemporaryDirectory(prefix="compaction-lab-") as folder:
-        told: dict[str, str] = {}
-        if policy.existing == "only-cache":
-            told[ONLY_CACHE] = "1"
-        if policy.max_cost_usd is not None:
-            told[BUDGET] = Budget.start(Path(folder) / "budget.sqlite", policy.max_cost_usd).announce()
-        before = {name: os.environ.get(name) for name in told}
-        os.environ.update(told)
+def _told(variables: Mapping[str, str]) -> Iterator[None]:
+    """Tell models something through the environment, which workers inherit, and have them built anew."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    forget_endpoints()
+    try:
+        yield
+    finally:
         forget_endpoints()
-        try:
-            yield
-        finally:
-            forget_endpoints()
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextmanager

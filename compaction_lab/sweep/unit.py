@@ -45,7 +45,15 @@ from compaction_lab.scenarios.registry import SEMANTICS as SCENARIO_SEMANTICS
 from compaction_lab.scenarios.registry import scenarios
 from compaction_lab.scenarios.retrieval import retrieval_transcripts
 from compaction_lab.strategies.registry import PlacedStrategy, build
-from compaction_lab.sweep.endpoints import endpoint_price, is_real, price_named, priced_as, pricing_of, real_models
+from compaction_lab.sweep.endpoints import (
+    check_models,
+    endpoint_price,
+    is_real,
+    price_named,
+    priced_as,
+    pricing_of,
+    real_models,
+)
 
 Config = Mapping[str, JSON]
 
@@ -89,6 +97,7 @@ def transcript_ids(cell: Cell) -> list[str]:
 
 def identity(config: Config) -> JSON:
     """Return what a configuration stands for beyond its own text: content hashes and semantics versions."""
+    check_models(config)
     strategies = [
         _strategy(_text(cast("Config", config[key]))).semantics
         for key in ("strategy", "after_strategy")

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +12,7 @@ import pytest
 from compaction_lab.cli import main
 from compaction_lab.sweep.loading import load_run
 from tests.models.faulty_server import Body, Fault, FaultyServer, completion, error, running
+from tests.processes import spawned, wait_for
 
 SECRET = "sk-lab-0123456789abcdef"
 TOO_LONG = Fault(400, error("This model's maximum context length is 8192 tokens.", code="context_length_exceeded"))
@@ -158,6 +155,41 @@ def test_a_budget_for_a_model_without_a_price_is_refused(
     assert main([*command(server, "model.model=our-own", "model.priced_as=gpt-5-mini"), "--max-cost", "1"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("model.dialect=klingon", "dialect='klingon'; expected one of openai_chat"),
+        ("model.kind=oracle", "agent: kind='oracle'; expected one of recorded, stub_shop, openai_compatible"),
+        ("judge.kind=jury", "judge: kind='jury'"),
+        ("model.retries=-1", "retries=-1"),
+        ("model.base_url=localhost", "base_url='localhost'"),
+    ],
+)
+def test_models_that_cannot_be_are_refused_before_a_run_exists(
+    server: FaultyServer, capsys: pytest.CaptureFixture[str], word: str, said: str
+) -> None:
+    for verb in ("run", "plan"):
+        assert main([verb, *command(server, word)[1:]]) == 1
+        assert said in capsys.readouterr().err
+    assert not Path("experiments").exists()
+
+
+def test_only_cache_without_a_cache_is_refused(server: FaultyServer, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command(server, "model.cache=false", "--existing", "only-cache")) == 1
+    assert "model.cache=false" in capsys.readouterr().err
+    assert server.requests == 0
+
+
+def test_a_budget_of_nothing_allows_what_costs_nothing(
+    server: FaultyServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command(server), "--max-cost", "0"]) == 2
+    assert "stopped: --max-cost 0 allows no call that costs anything" in capsys.readouterr().err
+    assert server.requests == 0
+    assert main(["run", "experiment=laptop_catalog", "--limit", "3", "--max-cost", "0", "--name", "stubs"]) == 0
+    assert load_run(Path("experiments/stubs")).coverage.ran == 3
+
+
 def test_what_cannot_change_results_is_in_no_key(server: FaultyServer) -> None:
     assert main(command(server)) == 0
     changed = ("model.retries=3", "model.timeout_s=9.0", "model.requests_per_minute=1000", "model.key_variable=OTHER")
@@ -169,25 +201,10 @@ def test_what_cannot_change_results_is_in_no_key(server: FaultyServer) -> None:
     assert server.requests == 2 * TURNS
 
 
-def spawn(words: list[str], folder: Path) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    line = [sys.executable, "-m", "compaction_lab", *words]
-    return subprocess.Popen(
-        line, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    assert condition()
-
-
 def test_an_interrupt_lets_the_unit_end_and_the_rest_is_resumed(server: FaultyServer, desk: Path) -> None:
     server.delay_s = 0.02
     words = command(server, *MASKING)
-    process = spawn(words, desk)
+    process = spawned(words, desk)
     wait_for(lambda: server.requests >= 3)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)
@@ -203,8 +220,8 @@ def test_two_runs_with_cells_in_common_ask_each_request_once(server: FaultyServe
     server.delay_s = 0.01
     other = ("--arm", "strategy=sliding_window strategy.keep_last=4")
     processes = [
-        spawn(command(server, *MASKING, name="one"), desk),
-        spawn(command(server, *MASKING, *other, "-j", "2", name="two"), desk),
+        spawned(command(server, *MASKING, name="one"), desk),
+        spawned(command(server, *MASKING, *other, "-j", "2", name="two"), desk),
     ]
     for process in processes:
         said, _ = process.communicate(timeout=120)

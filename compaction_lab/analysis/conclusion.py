@@ -54,9 +54,10 @@ def _place(
     keys = list(zip(rows["arm"], rows["model"], rows["dataset"], strict=True))
     idle = {key[0] for key in keys if not firings.loc[key, "firings"] and key[0] != baseline}
     first = rows.iloc[0]
-    sessions, values = int(first["transcripts"]), int(first["references"])
+    sessions, values, using = (int(first[name]) for name in ("transcripts", "references", "recall_transcripts"))
     lines = [
-        f"{sessions} sessions, {values} values that the agent used again after at least a few messages.",
+        f"{sessions} sessions; in {using} of them the agent used {values} values again after at least a few messages.",
+        "In sight is the mean over these sessions of the share that a strategy would have left visible.",
         f"Cost is that of a session with its summaries, next to sending everything (${_cost(rows, baseline):.4f}).\n",
     ]
     acting = rows[~rows["arm"].isin([*idle, baseline])]

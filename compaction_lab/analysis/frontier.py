@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from compaction_lab.analysis.arms import arm_order
+from compaction_lab.analysis.quality import transcript_means
 from compaction_lab.analysis.run_tables import UNIT, RunTables, known_sum, measured
 from compaction_lab.errors import StatisticsError
 from compaction_lab.statistics.estimators import bootstrap_interval, clustered_bootstrap
@@ -21,7 +22,8 @@ SMALLEST = 6
 def frontier(run: RunTables, baseline: str | None, *, kind: str = "reference", seed: int = 0) -> pd.DataFrame:
     """Return each arm's cost a session against its recall.
 
-    Costs are relative to the baseline arm on the same sessions (ratio of sums), summaries included.
+    Costs are relative to the baseline arm on the same sessions (ratio of sums), summaries included. Recall is the mean
+    over the sessions that have anything to recall, each counting the same.
 
     Parameters
     ----------
@@ -38,9 +40,9 @@ def frontier(run: RunTables, baseline: str | None, *, kind: str = "reference", s
     -------
     DataFrame
         ``arm, model, dataset, transcripts, cost_usd`` (a session) ``, cost_percent`` (of the baseline's), its interval
-        ``cost_low, cost_high, recall, recall_low, recall_high, references, on_frontier, beaten_by``. Intervals are
-        95 %, clustered by transcript, and missing under six transcripts. An arm is beaten when another costs no more
-        and recalls no less, one of the two strictly.
+        ``cost_low, cost_high, recall, recall_low, recall_high, references`` (how many) ``, recall_transcripts`` (that
+        have any) ``, on_frontier, beaten_by``. Intervals are 95 %, clustered by transcript, and missing under six
+        transcripts. An arm is beaten when another costs no more and recalls no less, one of the two strictly.
     """
     costs = _costs(run)
     recall = _recall(run, kind)
@@ -105,14 +107,14 @@ def _row(paired: pd.DataFrame, scores: pd.DataFrame, seed: int) -> dict[str, obj
         if transcripts >= SMALLEST:
             low, high = _ratio_interval(paired, percent, seed)
     row |= {"cost_percent": percent, "cost_low": low, "cost_high": high}
-    mean = float(scores["score"].mean()) if len(scores) else math.nan
+    means = transcript_means(scores)
+    mean = float(means.mean())
     least = most = math.nan
-    clusters = scores["transcript"].nunique()
-    if clusters >= SMALLEST:
-        means = clustered_bootstrap(scores["score"].to_numpy(float), scores["transcript"].to_numpy(), seed=seed)
-        interval = bootstrap_interval(means, mean, clusters)
+    if len(means) >= SMALLEST:
+        interval = bootstrap_interval(clustered_bootstrap(means.to_numpy(float), seed=seed), mean, len(means))
         least, most = max(0.0, interval.low), min(1.0, interval.high)
-    return row | {"recall": mean, "recall_low": least, "recall_high": most, "references": len(scores)}
+    row |= {"recall": mean, "recall_low": least, "recall_high": most}
+    return row | {"references": len(scores), "recall_transcripts": len(means)}
 
 
 def _ratio_interval(paired: pd.DataFrame, percent: float, seed: int, resamples: int = 10_000) -> tuple[float, float]:

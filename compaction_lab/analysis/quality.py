@@ -51,13 +51,17 @@ def wilson_interval(successes: float, trials: int, confidence: float = 0.95) -> 
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _clustered_interval(scores: pd.DataFrame, confidence: float) -> tuple[float, float]:
-    per_transcript = scores.groupby("transcript")["score"].agg(["sum", "count"])
-    clusters, total = len(per_transcript), int(per_transcript["count"].sum())
-    mean = float(per_transcript["sum"].sum()) / total
-    residuals = per_transcript["sum"].to_numpy(float) - mean * per_transcript["count"].to_numpy(float)
-    error = math.sqrt(clusters / (clusters - 1) * float(np.sum(residuals**2))) / total
-    half = float(stdtrit(clusters - 1, 0.5 + confidence / 2)) * error
+def transcript_means(scores: pd.DataFrame) -> pd.Series[float]:
+    """Return the mean score of each transcript: each counts the same, however many values were used or asked for in it.
+
+    What :func:`compaction_lab.compare` compares, and what recall means throughout.
+    """
+    return scores.groupby("transcript", sort=True)["score"].mean()
+
+
+def _clustered_interval(means: pd.Series[float], confidence: float) -> tuple[float, float]:
+    mean, error = float(means.mean()), float(means.std()) / math.sqrt(len(means))
+    half = float(stdtrit(len(means) - 1, 0.5 + confidence / 2)) * error
     return max(0.0, mean - half), min(1.0, mean + half)
 
 
@@ -71,27 +75,27 @@ def probe_recall(probes: pd.DataFrame, confidence: float = 0.95, *, references: 
     references
         Read the rows of ``kind=reference`` alone; otherwise they are left out too.
     confidence
-        Of the interval. From ten transcripts on it is clustered by transcript (Student's t on the linearised ratio);
-        with fewer it is Wilson's, which takes probes as independent and is therefore too narrow: ``interval`` says.
+        Of the interval. From ten transcripts on it is clustered by transcript (Student's t on their means); with fewer
+        it is Wilson's, which takes probes as independent and is therefore too narrow: ``interval`` says.
 
     Returns
     -------
     DataFrame
-        ``arm, model, dataset, transcripts, probes`` (scored) ``, unscored, recall, low, high, interval,
-        evidence_visible`` (mean share of the evidence found verbatim in what was sent)
-        ``, recall_without_evidence`` (of the probes none of whose evidence was visible).
+        ``arm, model, dataset, transcripts, probes`` (scored) ``, unscored, recall`` (mean over the
+        transcripts that have any) ``, low, high, interval, evidence_visible`` (likewise: the share of the evidence
+        found verbatim in what was sent) ``, recall_without_evidence`` (pooled, of the probes none of whose evidence was
+        visible).
     """
     chosen = probes["kind"] == "reference" if references else ~probes["kind"].isin(["rubric", "reference"])
     asked = probes[chosen].astype({"score": float, "evidence_visible": float})
     rows = []
     for (arm, model, dataset), group in asked.groupby(["arm", "model", "dataset"], sort=True):
         scored = group.dropna(subset=["score"])
-        transcripts, count = int(scored["transcript"].nunique()), len(scored)
-        clustered = transcripts >= CLUSTERED_FROM
+        means = transcript_means(scored)
+        recall, count = float(means.mean()), len(scored)
+        clustered = len(means) >= CLUSTERED_FROM
         low, high = (
-            _clustered_interval(scored, confidence)
-            if clustered
-            else wilson_interval(float(scored["score"].sum()), count, confidence)
+            _clustered_interval(means, confidence) if clustered else wilson_interval(recall * count, count, confidence)
         )
         blind = scored.loc[scored["evidence_visible"] == 0, "score"]
         rows.append(
@@ -99,14 +103,14 @@ def probe_recall(probes: pd.DataFrame, confidence: float = 0.95, *, references: 
                 "arm": arm,
                 "model": model,
                 "dataset": dataset,
-                "transcripts": transcripts,
+                "transcripts": len(means),
                 "probes": count,
                 "unscored": len(group) - count,
-                "recall": float(scored["score"].mean()) if count else math.nan,
+                "recall": recall,
                 "low": low,
                 "high": high,
                 "interval": f"{'clustered by transcript' if clustered else 'Wilson'} {confidence:.0%}",
-                "evidence_visible": float(group["evidence_visible"].mean()),
+                "evidence_visible": float(group.groupby("transcript")["evidence_visible"].mean().mean()),
                 "recall_without_evidence": float(blind.mean()) if len(blind) else math.nan,
             }
         )

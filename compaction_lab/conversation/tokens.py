@@ -43,6 +43,7 @@ in its few tokens of structure.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -79,6 +80,7 @@ _BASE64_RUN = re.compile(r"[A-Za-z0-9+/_-]{256,}={0,2}")
 _BLANKS = re.compile(r"\s+")
 # tiktoken's engine overflows its stack, and panics, on a run of a million blanks.
 _BLANKS_LIMIT = 500_000
+_LONG = 2_000
 
 
 class Tokenizer(Protocol):
@@ -110,18 +112,24 @@ class Estimate:
 
 
 class EncodingTokenizer:
-    """Exact counts of one encoding; each distinct text is encoded once in the life of the process."""
+    """Exact counts of one encoding; each distinct text is encoded once in the life of the process.
+
+    Long texts are remembered by their digest: what summarizers are asked would otherwise fill the memory.
+    """
 
     def __init__(self, name: str, encoding: tiktoken.Encoding) -> None:
         self.name = name
         self._encoding = encoding
-        self._counts: dict[str, int] = {}
+        self._counts: dict[str | bytes, int] = {}
 
     def count(self, text: str) -> int:
         """Return the number of tokens of ``text``, special tokens being ordinary text."""
-        found = self._counts.get(text)
+        key: str | bytes = text
+        if len(text) > _LONG:
+            key = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        found = self._counts.get(key)
         if found is None:
-            found = self._counts[text] = self._encode(text)
+            found = self._counts[key] = self._encode(text)
         return found
 
     def __reduce__(self) -> tuple[Callable[[str], Tokenizer], tuple[str]]:

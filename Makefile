@@ -10,10 +10,10 @@ export COMPACTION_LAB_DATA
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab install test check format notebooks bench oracles reports clean
+.PHONY: help lab install test test-llm check format notebooks bench oracles reports clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 lab: $(VENV)/.installed ## the main job: the laptop catalog comparison, its table and its figures
 	@$(BIN)/compaction-lab run experiment=laptop_catalog
@@ -23,6 +23,9 @@ install: $(VENV)/.installed-dev ## the virtual environment with everything that 
 
 test: $(VENV)/.installed-dev ## all tests, and the examples in docstrings
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-llm: $(VENV)/.installed-dev ## tests with a real model: the endpoint in COMPACTION_LAB_LLM_BASE_URL and _MODEL, else a small one set up in .llm/
+	@$(BIN)/python -m pytest tests/llm -m llm $(ARGS)
 
 check: $(VENV)/.installed-dev ## format, lint and types
 	@$(BIN)/ruff format --check .

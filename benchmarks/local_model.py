@@ -16,7 +16,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -31,6 +30,7 @@ BASE_URL, MODEL = "COMPACTION_LAB_LLM_BASE_URL", "COMPACTION_LAB_LLM_MODEL"
 HOME = Path(__file__).resolve().parents[1] / ".llm"
 SOURCE = "llama_cpp_python-0.3.36"
 SOURCE_SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
+WINDOW_TOKENS = 8192
 _START_S = 120
 _OPTIONS = {
     "CMAKE_BUILD_TYPE": "Release",
@@ -112,9 +112,17 @@ class Endpoint:
             found: dict[str, Any] = json.load(answer)
             return found
 
+    def processed_tokens(self) -> int:
+        """Return how many prompt and answer tokens our server has processed so far."""
+        address = self.base_url.removesuffix("/v1") + "/metrics"
+        with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310 - our own server on loopback
+            lines = answer.read().decode().splitlines()
+        counters = ("llamacpp:prompt_tokens_total ", "llamacpp:tokens_predicted_total ")
+        return sum(int(float(line.split()[1])) for line in lines if line.startswith(counters))
+
 
 @contextmanager
-def endpoint(name: str = SMALLEST, *options: str) -> Iterator[Endpoint]:
+def endpoint(name: str = SMALLEST, *, context_tokens: int = WINDOW_TOKENS, port: int = 0) -> Iterator[Endpoint]:
     """Yield the endpoint named in the environment, else set a model up and serve it meanwhile."""
     base_url, model = os.environ.get(BASE_URL), os.environ.get(MODEL)
     if base_url and model:
@@ -122,13 +130,15 @@ def endpoint(name: str = SMALLEST, *options: str) -> Iterator[Endpoint]:
         return
     if base_url or model:
         raise SetUpError(f"only one of {BASE_URL} and {MODEL} is set; set both, or neither for a small local model")
-    with serving(name, *options) as ours:
+    with serving(name, context_tokens=context_tokens, port=port) as ours:
         yield ours
 
 
 @contextmanager
-def serving(name: str = SMALLEST, *options: str, threads: int = 1, context_tokens: int = 8192) -> Iterator[Endpoint]:
-    """Serve a model on a free port of loopback: one slot, so that calls are answered one after the other.
+def serving(
+    name: str = SMALLEST, *options: str, threads: int = 1, context_tokens: int = WINDOW_TOKENS, port: int = 0
+) -> Iterator[Endpoint]:
+    """Serve a model on loopback: one slot, so that calls are answered one after the other.
 
     Parameters
     ----------
@@ -140,16 +150,19 @@ def serving(name: str = SMALLEST, *options: str, threads: int = 1, context_token
         One is steady; two are faster on idle cores and far slower on busy ones.
     context_tokens
         The model's window.
+    port
+        0 takes any free one. A run that is to be resumed needs the same: the address is part of what names a cell.
     """
     weights, server = model_file(WEIGHTS[name]), built_server()
-    with socket.create_server(("127.0.0.1", 0)) as probe:
+    with socket.create_server(("127.0.0.1", port)) as probe:
         port = probe.getsockname()[1]
     words = [server, "--model", weights, "--alias", name, "--host", "127.0.0.1", "--port", port, "--parallel", 1]
-    words += ["--threads", threads, "--ctx-size", context_tokens, "--jinja", "--no-webui", *options]
-    with (HOME / "server.log").open("wb") as log:
+    words += ["--threads", threads, "--ctx-size", context_tokens, "--jinja", "--metrics", "--no-webui", *options]
+    log_path = HOME / f"server-{port}.log"
+    with log_path.open("wb") as log:
         process = subprocess.Popen(list(map(str, words)), stdout=log, stderr=subprocess.STDOUT)  # noqa: S603 - we built it
         try:
-            _wait_until_healthy(process, port)
+            _wait_until_healthy(process, port, log_path)
             yield Endpoint(f"http://127.0.0.1:{port}/v1", name, ours=True)
         finally:
             process.terminate()
@@ -158,9 +171,10 @@ def serving(name: str = SMALLEST, *options: str, threads: int = 1, context_token
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+    log_path.unlink()
 
 
-def _wait_until_healthy(process: subprocess.Popen[bytes], port: int) -> None:
+def _wait_until_healthy(process: subprocess.Popen[bytes], port: int, log_path: Path) -> None:
     end = time.monotonic() + _START_S
     while time.monotonic() < end and process.poll() is None:
         try:
@@ -170,7 +184,7 @@ def _wait_until_healthy(process: subprocess.Popen[bytes], port: int) -> None:
         except OSError:
             pass
         time.sleep(0.1)
-    raise SetUpError(f"llama-server did not become healthy in {_START_S} s; {HOME / 'server.log'} says why")
+    raise SetUpError(f"llama-server did not become healthy in {_START_S} s; {log_path} says why")
 
 
 def model_file(weights: Weights) -> Path:
@@ -273,10 +287,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Serve a small model on loopback, set up under .llm/ the first time.")
     parser.add_argument("--model", choices=WEIGHTS, default=SMALLEST)
     parser.add_argument("--threads", type=int, default=1, help="more than one is slow on busy cores (default: 1)")
-    parser.add_argument("--context", type=int, default=8192, metavar="TOKENS", help="window (default: 8192)")
+    parser.add_argument("--context", type=int, default=WINDOW_TOKENS, metavar="TOKENS", help="window (default: 8192)")
+    parser.add_argument("--port", type=int, default=0, help="of loopback (default: any free one)")
     arguments = parser.parse_args()
     try:
-        with serving(arguments.model, threads=arguments.threads, context_tokens=arguments.context) as served:
+        with serving(
+            arguments.model, threads=arguments.threads, context_tokens=arguments.context, port=arguments.port
+        ) as served:
             print(f"{BASE_URL}={served.base_url} {MODEL}={served.model}", flush=True)
             while True:
                 time.sleep(3600)

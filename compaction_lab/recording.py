@@ -6,14 +6,15 @@ Counting and accounting meet here; deciding (strategies) and answering (models) 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
 from compaction_lab.accounting.cache import CacheUse, PromptCache
 from compaction_lab.accounting.cache_policy import CachePolicy
 from compaction_lab.accounting.latency import LatencyModel
-from compaction_lab.accounting.prices import Price
+from compaction_lab.accounting.prices import Price, price_model
+from compaction_lab.accounting.recorded import recorded_bill
 from compaction_lab.arm import ArmRun, Firing, Slot
 from compaction_lab.conversation.context import Block, Context, Edit
 from compaction_lab.conversation.json_values import canonical_json
@@ -42,6 +43,8 @@ class Accounts:
         Whether recorded latency and cost belong to this arm: true of the baseline arm alone.
     prices
         Prices of real models by name, which are priced as themselves; ``None`` when unknown.
+    listed_price
+        The price of a model by the name a recording gives it, for usage recorded without its cost.
     """
 
     counter: TokenCounter
@@ -50,6 +53,7 @@ class Accounts:
     latency: LatencyModel = field(default_factory=LatencyModel)
     recorded_bill: bool = False
     prices: Mapping[str, Price | None] = field(default_factory=dict)
+    listed_price: Callable[[str], Price | None] = price_model
 
     def price_of(self, model: str) -> Price | None:
         """Return the price of a call by who answered it."""
@@ -123,11 +127,9 @@ class Recorder:
         }
         if reply is None and self.accounts.recorded_bill:
             latencies = [message.latency_s for message in answer if message.latency_s is not None]
-            bills = [message.cost_usd for message in answer if message.cost_usd is not None]
             if latencies:
                 row |= {"latency_s": max(latencies), "latency_source": "recorded"}
-            if bills:
-                row["cost_billed_usd"] = max(bills)
+            row["cost_billed_usd"] = recorded_bill(answer, self.accounts.listed_price)
         if self._summary_latency_s and isinstance(row["latency_s"], float):
             row["latency_s"] += self._summary_latency_s
             self._summary_latency_s = 0.0

@@ -14,6 +14,7 @@ from compaction_lab.analysis.order_effect import hybrid_orders, order_effect
 from compaction_lab.analysis.parameters import paired_differences, parameter_map, parameter_sweep, swept, swept_twice
 from compaction_lab.analysis.published import ARTICLE, article_table, beside_article
 from compaction_lab.analysis.quality import probe_recall, rubric_per_turn
+from compaction_lab.analysis.recorded_usage import recorded_usage
 from compaction_lab.analysis.reduction import (
     input_tokens_per_call,
     input_tokens_per_turn,
@@ -61,6 +62,7 @@ __all__ = [
     "printed_firings",
     "probe_recall",
     "recall_by_age",
+    "recorded_usage",
     "reduction_per_turn",
     "reduction_summary",
     "reduction_vs_baseline",

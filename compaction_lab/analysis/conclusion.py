@@ -10,6 +10,7 @@ import pandas as pd
 from compaction_lab.analysis.arms import arm_order, baseline_arm, short_labels
 from compaction_lab.analysis.firing import firing_table
 from compaction_lab.analysis.frontier import frontier
+from compaction_lab.analysis.recorded_usage import recorded_usage
 from compaction_lab.analysis.run_tables import RunTables, simulated_note
 from compaction_lab.analysis.validity import PROVIDERS, refusals
 from compaction_lab.configuration import configuration_files
@@ -17,6 +18,8 @@ from compaction_lab.errors import ConfigurationError
 
 _SAME = 0.05
 """Percent of the baseline's cost below which two costs count as one."""
+_MORE = 1.25
+"""From this ratio of recorded to counted input tokens on, something was sent that the recording does not hold."""
 
 
 def conclusion(run: RunTables) -> str:
@@ -136,11 +139,27 @@ def _configure(run: RunTables, known: pd.DataFrame, baseline: str) -> str:
     return "\n".join(["\n## How to set it up\n", *parts]) if parts else ""
 
 
+def _left_out(run: RunTables) -> str:
+    """Say when providers counted much more than the messages hold."""
+    used = recorded_usage(run)
+    if used.empty:
+        return ""
+    stated, counted = (float(used[f"{kind}_input_tokens"].sum()) for kind in ("recorded", "simulated"))
+    if stated <= _MORE * counted:
+        return ""
+    return (
+        f"**The recordings leave something out**: their providers counted {stated:,.0f} input tokens where the messages "
+        f"and tools recorded hold {counted:,.0f}. What is missing (mostly instructions and tool definitions) is sent with "
+        "every call and read from the cache: real costs are higher, and the arms closer together, than stated here.\n\n"
+    )
+
+
 def _limits(run: RunTables) -> str:
     note = simulated_note(run.simulated)
     simulated = f" In this run: {note}." if note else ""
     return (
         "\n## How to read this\n\n"
+        f"{_left_out(run)}"
         "The recorded answers are kept: costs are what the recorded calls would have cost, and a value out of sight is "
         "one the agent would have had to ask for again, guess, or do without. A value in sight is an upper bound: a "
         "model may overlook it. Intervals are 95 %, resampled by session, and absent under six sessions; the arms were "

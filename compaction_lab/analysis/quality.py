@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 

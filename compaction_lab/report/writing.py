@@ -330,6 +330,7 @@ def report_tables(run: Run) -> dict[str, pd.DataFrame]:
     found = {
         "validity": analysis.validity_table(run),
         "break_even": analysis.break_even_table(run),
+        "recorded_usage": analysis.recorded_usage(run),
         "retention": analysis.retention_by_kind(run.probes),
         "stale_answers": analysis.stale_answers(run.probe_details),
         "constraints": analysis.constraint_survival(run.probes),

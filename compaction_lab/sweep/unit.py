@@ -225,6 +225,7 @@ def _accounts(config: Config, *, recorded_bill: bool) -> Accounts:
         LatencyModel(),
         recorded_bill,
         {str(node["model"]): endpoint_price(node, config) for _, node in real_models(config)},
+        lambda name: price_named(name, config),
     )
 
 

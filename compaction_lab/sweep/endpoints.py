@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import date
 from functools import cache
 
@@ -23,8 +23,8 @@ ROLES = ("model", "summarizer", "reader", "judge")
 PLAYED_AS: Mapping[str, Role] = {"model": "agent", "summarizer": "summarizer", "reader": "reader", "judge": "judge"}
 """What a model does in a part of a configuration."""
 
-WITHOUT_MODEL: Mapping[str, Iterable[str]] = {"reader": ("calibrated",), "judge": (*JUDGES, "None")}
-"""Kinds of readers and judges that ask no model."""
+WITHOUT_MODEL: Mapping[str, tuple[Collection[str], ...]] = {"reader": ({"calibrated"},), "judge": (JUDGES, {"None"})}
+"""Kinds of readers and judges that ask no model, judges that are added later included."""
 
 HOW_ASKED = frozenset(
     {
@@ -65,7 +65,9 @@ def check_models(config: Config) -> None:
     """
     for key, role in PLAYED_AS.items():
         node = config.get(key)
-        if isinstance(node, Mapping) and str(node.get("kind")) not in WITHOUT_MODEL.get(key, ()):
+        if isinstance(node, Mapping) and not any(
+            str(node.get("kind")) in kinds for kinds in WITHOUT_MODEL.get(key, ())
+        ):
             check_model(node, role)
     if any(batched_models(config)):
         _require_caches(config, "a run with batch=true goes through its units more than once and would pay each time")

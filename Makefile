@@ -46,9 +46,13 @@ bench: $(VENV)/.installed ## where the time goes, against one tokenizer pass
 oracles: $(VENV)/.installed-dev ## fuzz against the frameworks themselves, each in its own environment under .oracles/
 	@$(BIN)/python oracles/run.py all --setup
 
-reports: $(VENV)/.installed ## figures and tables of the headline studies, made again in reports/
-	@$(BIN)/compaction-lab run experiment=laptop_catalog
-	@$(BIN)/compaction-lab report laptop_catalog --out reports/laptop_catalog --format png,svg,pdf
+REPORTS := laptop_catalog
+
+reports: $(VENV)/.installed ## everything under reports/ made again, but for the published studies, which need their data
+	@for name in $(REPORTS); do \
+	  rm -rf reports/$$name && $(BIN)/compaction-lab run experiment=$$name --quiet && \
+	  $(BIN)/compaction-lab report $$name --out reports/$$name --format png,svg,pdf || exit 1; \
+	done
 
 clean: ## remove the virtual environment and caches; runs stay
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

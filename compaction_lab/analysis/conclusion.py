@@ -148,9 +148,9 @@ def _left_out(run: RunTables) -> str:
     if stated <= _MORE * counted:
         return ""
     return (
-        f"**The recordings leave something out**: their providers counted {stated:,.0f} input tokens where the messages "
-        f"and tools recorded hold {counted:,.0f}. What is missing (mostly instructions and tool definitions) is sent with "
-        "every call and read from the cache: real costs are higher, and the arms closer together, than stated here.\n\n"
+        f"**The recordings leave something out**: their providers counted {stated:,.0f} input tokens where what is "
+        f"recorded comes to {counted:,.0f}. What is missing (mostly instructions and tool definitions) is sent with "
+        "every call: real costs are higher, and the arms closer together, than stated here.\n\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""What the recording says its calls used, beside what the lab counts and simulates for them: how far to trust a bill."""
+"""What a recording says its calls used, beside what the lab counts and simulates for them."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from compaction_lab.commands.arguments import Parser, add_json, verb
 from compaction_lab.commands.text import count
@@ -21,7 +21,10 @@ EXAMPLES = """\
   compaction-lab import logs/*.jsonl --out transcripts --on-error skip
   compaction-lab import ~/.claude/projects --out transcripts --redact
 """
-TEXT = "Prints what it found and what it could not read. Nothing is written unless every file was read."
+TEXT = """\
+Prints what it found and what it could not read, and keeps both in import_report.json beside the sessions. Nothing is
+written unless every file was read.
+"""
 MEANINGS = {
     "abandoned_message": "left behind by a rewind",
     "call_without_content": "model calls whose messages were not captured",
@@ -87,7 +90,30 @@ def execute(args: argparse.Namespace) -> int:
         print(json.dumps([{**each, "redacted": replaced} for each in found] if redactor else found, indent=2))
     elif redactor is not None:
         print(_redacted(redactor))
+    _keep(args.out, [{**each, "redacted": replaced} for each in found], redactor)
     return 0
+
+
+def _keep(folder: Path, found: list[dict[str, object]], redactor: Redactor | None) -> None:
+    """Write what was found and left out beside the sessions, with what earlier imports into the folder found."""
+    from compaction_lab.importers.lab import write_through
+    from compaction_lab.importers.load import REPORT
+
+    def redacted(value: object) -> object:
+        return redactor.text(value) if redactor and isinstance(value, str) else value
+
+    for each in found:
+        each["file"] = Path(str(each["file"])).name if each["file"] else None
+        skipped = cast("list[dict[str, object]]", each["skipped"])
+        each["skipped"] = [{name: redacted(value) for name, value in one.items()} for one in skipped]
+    try:
+        stored = json.loads((folder / REPORT).read_text("utf-8"))
+    except (OSError, ValueError):
+        stored = []
+    new = {each["file"] for each in found}
+    earlier = [each for each in stored if isinstance(each, dict) and each.get("file") not in new]
+    text = json.dumps([*earlier, *found], indent=2) + "\n"
+    write_through(folder / REPORT, [text.encode("utf-8", "backslashreplace")])
 
 
 def _text(target: Path | None, report: ImportReport) -> str:

@@ -73,13 +73,14 @@ def execute(args: argparse.Namespace) -> int:
     policy = Policy(args.existing, args.limit, args.jobs, args.fail_fast, args.max_error_rate, args.max_cost)
     todo = plan.units if args.existing == "always" else plan.owed
     progress = Progress(min(len(todo), args.limit or len(todo)), sys.stderr, quiet=args.quiet, verbose=args.verbose)
-    for line in skipped_records(plan):
+    odd = skipped_records(plan)
+    for line in odd:
         progress.say(line, always=True)
     tally = Tally(owed=len(plan.owed))
     if args.existing == "only-missing" and settled(plan):
         progress.say(f"nothing to do: all {len(plan.units)} units of {plan.grid.name} are stored")
     else:
-        description = manifest(plan, args.argv, args.overrides, args.arm)
+        description = manifest(plan, args.argv, args.overrides, args.arm) | {"odd_records": [*odd]}
         try:
             tally = execute(plan, policy, description, progress)
         finally:

@@ -47,21 +47,36 @@ def write_transcripts(path: str | os.PathLike[str], transcripts: Iterable[Transc
     OSError
         If the folder cannot be written; a file that was there before is then unchanged.
     """
-    target = Path(path)
+    count = 0
+
+    def lines() -> Iterator[bytes]:
+        nonlocal count
+        for transcript in transcripts:
+            yield transcript_line(transcript)
+            count += 1
+
+    write_through(Path(path), lines())
+    return count
+
+
+def write_through(target: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file whole or not at all, through a temporary one beside it.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be written; a file that was there before is then unchanged.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    count = 0
     try:
         with temporary.open("wb") as file:
-            for transcript in transcripts:
-                file.write(transcript_line(transcript))
-                count += 1
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
-    return count
 
 
 def transcript_line(transcript: Transcript) -> bytes:

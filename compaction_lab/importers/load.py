@@ -70,6 +70,9 @@ _SUFFIXES = frozenset({".json", ".jsonl", ".ndjson", ".traj", ".eval"})
 _PARTS = {"events": "base_state.json", "simulations": "results.json"}
 """Folders whose files are parts of a session, and the file beside them through which they are read."""
 
+REPORT = "import_report.json"
+"""What ``import`` writes beside the sessions of a folder: what it found, accepted and left out."""
+
 _SURE = 0.6
 """From which confidence on a record is said to look like another format."""
 
@@ -235,7 +238,8 @@ def _files(paths: Paths) -> list[Path]:
     files: list[Path] = []
     for path in map(Path, listed):
         if path.is_dir():
-            inside = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+            found = (file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+            inside = sorted(file for file in found if file.name != REPORT)
             if not inside:
                 raise TranscriptError(
                     f"{path}: found a folder without sessions, expected files ending in "

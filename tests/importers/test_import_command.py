@@ -22,7 +22,8 @@ def test_it_says_what_it_found_and_how_much_usage_was_recorded(
     assert "0 unanswered calls, usage recorded for 100% of 5 model calls, 1 compaction in the log" in said
     assert "1 x recorded_compaction (earlier messages were hidden from later calls" in said
     assert "usage recorded for 67% of 3 model calls, 0 compactions" in said
-    assert {file.name for file in (tmp_path / "mine").iterdir()} == {"claude_code_session.jsonl", "tau2_results.jsonl"}
+    written = {"claude_code_session.jsonl", "tau2_results.jsonl", "import_report.json"}
+    assert {file.name for file in (tmp_path / "mine").iterdir()} == written
     again = load_transcripts(tmp_path / "mine" / "claude_code_session.jsonl")
     assert [len(transcript.compactions) for transcript in again] == [1, 0]
 
@@ -67,6 +68,24 @@ def test_what_cannot_be_read_stops_or_is_named(tmp_path: Path, capsys: pytest.Ca
     assert "skipped" in capsys.readouterr().out
 
 
+def test_what_was_left_out_is_kept_beside_the_sessions_and_is_no_session(tmp_path: Path) -> None:
+    good = (FIXTURES / "openai_finetune.jsonl").read_text()
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_text(good + '{"ann@example.com\n')
+        command = ["import", str(tmp_path / f"{name}.jsonl"), "--out", str(tmp_path / "own")]
+        assert main([*command, "--on-error", "skip", "--redact"]) == 0
+    assert main([*command, "--on-error", "skip", "--redact"]) == 0
+    kept = json.loads((tmp_path / "own" / "import_report.json").read_text())
+    assert [each["file"] for each in kept] == ["a.jsonl", "b.jsonl"]
+    for each in kept:
+        assert (each["transcripts"], each["formats"], each["redacted"]) == (2, {"openai_chat": 2}, kept[0]["redacted"])
+        (skipped,) = each["skipped"]
+        assert skipped["where"].endswith(f"{each['file']}, line 3")
+        assert "malformed JSON" in skipped["reason"]
+        assert "ann" not in skipped["reason"]
+    assert len(load_transcripts(tmp_path / "own")) == 4
+
+
 def test_names_in_a_log_never_choose_where_something_is_written(tmp_path: Path) -> None:
     session = {"id": "../../../evil", "messages": [{"role": "user", "content": "go"}]}
     (tmp_path / "in").mkdir()
@@ -74,4 +93,9 @@ def test_names_in_a_log_never_choose_where_something_is_written(tmp_path: Path) 
     before = set(tmp_path.rglob("*"))
     assert main(["import", str(tmp_path / "in"), "--out", str(tmp_path / "out" / "own")]) == 0
     after = set(tmp_path.rglob("*")) - before
-    assert {path.relative_to(tmp_path).as_posix() for path in after} == {"out", "out/own", "out/own/in.jsonl"}
+    assert {path.relative_to(tmp_path).as_posix() for path in after} == {
+        "out",
+        "out/own",
+        "out/own/in.jsonl",
+        "out/own/import_report.json",
+    }

@@ -18,6 +18,7 @@ from compaction_lab.commands import (
     list_runs,
     options,
     plan,
+    probes,
     report,
     run,
     show,
@@ -39,6 +40,7 @@ VERBS = {
     "report": report,
     "export": export,
     "import": import_sessions,
+    "probes": probes,
     "options": options,
     "cache": cache,
 }
@@ -68,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else 1
     except KeyboardInterrupt:
-        again = f"; go on with\n  {run.resume_command(words)}" if words[:1] == ["run"] else ""
+        again = f"; go on with\n  {run.resume_command(words)}" if words[:1] in (["run"], ["probes"]) else ""
         print(f"interrupted{again}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import sys
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from compaction_lab.commands.arguments import Parser, add_config_dir, add_json, verb
+from compaction_lab.commands.single import single_configuration
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import ConfigurationError, TranscriptError
 
@@ -72,28 +72,12 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def _configuration(args: argparse.Namespace) -> Node:
-    from compaction_lab.configuration import configuration_files
     from compaction_lab.sweep.cells import require_values
-    from compaction_lab.sweep.composer import composer as shared_composer
-    from compaction_lab.sweep.nodes import assign
-    from compaction_lab.sweep.overrides import OverrideReader
 
-    files = configuration_files(args.config_dir)
-    given = OverrideReader(files).read_all(args.overrides)
-    for override in given:
-        if override.group not in ALLOWED or len(override.values) > 1:
-            raise ConfigurationError(
-                f"{override.text!r}: compact takes a strategy, its parameters, summarizer and tokenizer, one value each"
-            )
-    if not any(override.key == "strategy" for override in given):
+    takes = "compact takes a strategy, its parameters, summarizer and tokenizer"
+    config, given = single_configuration(args, ALLOWED, takes)
+    if "strategy" not in given:
         raise ConfigurationError("compact: which strategy? Add strategy=NAME (`compaction-lab options strategy`)")
-    composer = shared_composer(files)
-    chosen = {o.key: cast("str | None", o.values[0]) for o in given if o.action == "choose"}
-    config = copy.deepcopy(composer(chosen))
-    for override in given:
-        if override.action != "choose":
-            assign(config, override.key, override.values[0], override.text)
-    config["strategy"] = composer.expand_presets(config["strategy"])
     require_values({"strategy": config["strategy"]})
     return config
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -182,9 +183,27 @@ def _batched(endpoint: OpenAICompatible, node: str, price: Price | None) -> Mode
     return BatchedModel(endpoint, endpoint, cache, BatchQueue(cache))
 
 
-def forget_endpoints() -> None:
-    """Build endpoints anew: what this process may ask and spend has changed."""
+@contextmanager
+def told(variables: Mapping[str, str]) -> Iterator[None]:
+    """Tell models something through the environment, which workers inherit, and have endpoints built anew.
+
+    Parameters
+    ----------
+    variables
+        Of the environment: what models may ask and spend, or where to note what they would ask.
+    """
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     _endpoint.cache_clear()
+    try:
+        yield
+    finally:
+        _endpoint.cache_clear()
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def only_cache() -> bool:

@@ -6,7 +6,8 @@ answer, and the question does not give it away.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compaction_lab.conversation.messages import JSON, system, user
@@ -31,7 +32,7 @@ PORTION_CHARACTERS = 24_000
 """Longest piece of a session shown at a time."""
 
 LONGEST_ANSWER = 120
-_NAME_DIGITS = 3
+_NAME, _NAME_DIGITS = "proposed-", 3
 
 _TASK = """\
 You write questions that test whether somebody still knows a conversation. {notice}
@@ -54,10 +55,15 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """What came of asking a model for probes."""
+    """What came of proposed probes."""
 
     kept: tuple[Probe, ...]
     rejected: tuple[Rejected, ...]
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """How many were rejected, by reason."""
+        return Counter(each.reason for each in self.rejected)
 
 
 def propose_probes(
@@ -84,8 +90,7 @@ def propose_probes(
         The model could not be asked.
     """
     portions = list(_portions(transcript))
-    kept: list[Probe] = []
-    rejected: list[Rejected] = []
+    proposals: list[Mapping[str, JSON] | Rejected] = []
     for number, portion in enumerate(portions):
         asked = count * (number + 1) // len(portions) - count * number // len(portions)
         if not asked:
@@ -93,17 +98,35 @@ def propose_probes(
         try:
             reply = model(_request(portion, asked, kinds, seed))
         except ContextOverflow as error:
-            rejected.append(Rejected("", f"a portion of the session does not fit the model: {error}"))
+            proposals.append(Rejected("", f"a portion of the session does not fit the model: {error}"))
             continue
-        proposals = list(_proposals(reply.text))
-        if not proposals:
-            rejected.append(Rejected(reply.text, "the answer holds no JSON object with a list of probes"))
-        for proposal in proposals:
-            found = _checked(proposal, transcript, kinds, kept)
-            if isinstance(found, Probe):
-                kept.append(found)
-            else:
-                rejected.append(Rejected(str(proposal), found))
+        found = list(_proposals(reply.text))
+        proposals += found or [Rejected(reply.text, "the answer holds no JSON object with a list of probes")]
+    return checked(proposals, transcript, kinds)
+
+
+def checked(
+    proposals: Iterable[Mapping[str, JSON] | Rejected], transcript: Transcript, kinds: Sequence[str] = tuple(KINDS)
+) -> Proposals:
+    """Keep the proposals that hold, whoever made them.
+
+    Parameters
+    ----------
+    proposals
+        Mappings of ``kind, question, answer, message`` (an index) and ``evidence``, or what was rejected before.
+    transcript
+        The session they are about.
+    kinds
+        Which kinds are wanted.
+    """
+    kept: list[Probe] = []
+    rejected: list[Rejected] = []
+    for proposal in proposals:
+        found = proposal if isinstance(proposal, Rejected) else _checked(proposal, transcript, kinds, kept)
+        if isinstance(found, Probe):
+            kept.append(found)
+        else:
+            rejected.append(found if isinstance(found, Rejected) else Rejected(str(proposal), found))
     return Proposals(tuple(kept), tuple(rejected))
 
 
@@ -157,7 +180,9 @@ def _checked(
         return "the evidence does not contain the answer"
     if subspan(answer, (answer,), question) is None:
         return "the question gives the answer away"
-    if any(probe.question == question or (probe.gold == (answer,) and probe.source_message == at) for probe in kept):
+    earlier = [*transcript.probes, *kept]
+    if any(probe.question == question or (probe.gold == (answer,) and probe.source_message == at) for probe in earlier):
         return "the same was asked before"
-    name = f"proposed-{len(kept):0{_NAME_DIGITS}d}"
+    number = sum(probe.id.startswith(_NAME) for probe in transcript.probes) + len(kept)
+    name = f"{_NAME}{number:0{_NAME_DIGITS}d}"
     return Probe(name, kind, question, (answer,), (evidence,), source_message=at)

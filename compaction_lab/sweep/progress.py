@@ -30,6 +30,8 @@ class Progress:
         Write a line for every unit.
     clock
         Seconds; only differences matter.
+    noun
+        What is counted.
     """
 
     owed: int
@@ -37,6 +39,7 @@ class Progress:
     quiet: bool = False
     verbose: bool = False
     clock: Callable[[], float] = time.monotonic
+    noun: str = "units"
     finished: int = 0
     failed: int = 0
     _started: float = field(init=False)
@@ -90,7 +93,7 @@ class Progress:
         elapsed_s = max(self.clock() - self._started, 1e-9)
         rate = self.finished / elapsed_s
         left_s = (self.owed - self.finished) / rate if rate else 0.0
-        parts = [f"{self.finished}/{self.owed} units", f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min"]
+        parts = [f"{self.finished}/{self.owed} {self.noun}", f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min"]
         parts.append(f"{duration(left_s)} left" if self.finished < self.owed else f"in {duration(elapsed_s)}")
         if self.failed:
             parts.append(f"{self.failed} failed")

@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +19,7 @@ from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.models.budget import ENVIRONMENT as BUDGET
 from compaction_lab.models.budget import Budget
-from compaction_lab.models.registry import ONLY_CACHE, forget_endpoints
+from compaction_lab.models.registry import ONLY_CACHE, told
 from compaction_lab.records import Cell
 from compaction_lab.sweep.endpoints import batched_models, require_caches, require_prices
 from compaction_lab.sweep.executors import Executor, Finished, Processes, Serial, Unit, Work
@@ -184,7 +184,7 @@ def execute(planned: Plan, policy: Policy, manifest: Node, progress: Progress, w
     with (
         RunStore.open(planned.folder, create=True) as store,
         tempfile.TemporaryDirectory(prefix="compaction-lab-") as folder,
-        _told(_manners(policy, Path(folder))),
+        told(_manners(policy, Path(folder))),
         _interruptible(tally, progress),
     ):
         store.freeze(planned.grid.cells, manifest)
@@ -195,7 +195,7 @@ def execute(planned: Plan, policy: Policy, manifest: Node, progress: Progress, w
             from compaction_lab.sweep.batching import Batching
 
             executor = partial(_executor, planned.grid, policy, work, cells)
-            stopped = Batching(cells, executor, _told, run.tell, run.stop, Path(folder)).answer(todo)
+            stopped = Batching(cells, executor, told, run.tell, run.stop, Path(folder)).answer(todo)
         run.work_off(store, todo, _executor(planned.grid, policy, work, cells), redo=redo)
         tally.stopped = tally.stopped or stopped
         tally.owed = len(set(planned.units) - store.done())
@@ -296,29 +296,12 @@ def _executor(grid: Grid, policy: Policy, work: Work, cells: dict[str, Cell]) ->
 
 def _manners(policy: Policy, folder: Path) -> dict[str, str]:
     """Return what the models of this process and its workers may not do: ask at all, or spend more."""
-    told: dict[str, str] = {}
+    manners: dict[str, str] = {}
     if policy.existing == "only-cache":
-        told[ONLY_CACHE] = "1"
+        manners[ONLY_CACHE] = "1"
     if policy.max_cost_usd is not None:
-        told[BUDGET] = Budget.start(folder / "budget.sqlite", policy.max_cost_usd).announce()
-    return told
-
-
-@contextmanager
-def _told(variables: Mapping[str, str]) -> Iterator[None]:
-    """Tell models something through the environment, which workers inherit, and have them built anew."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    forget_endpoints()
-    try:
-        yield
-    finally:
-        forget_endpoints()
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        manners[BUDGET] = Budget.start(folder / "budget.sqlite", policy.max_cost_usd).announce()
+    return manners
 
 
 @contextmanager

@@ -127,8 +127,10 @@ class Interval:
         return continuing(self._compact, situation)
 
     def _compact(self, situation: Situation) -> Compaction | Steps:
-        entries = _without_instruction(situation)
         log, stop = situation.context.log, situation.context.stop
+        if log.turn_at(stop) + 1 < self.compaction_interval:
+            return Compaction()  # at once, and not after reading a long history: it is asked at every overflow
+        entries = _without_instruction(situation)
         covered = max((entry.key[0] for entry in entries if is_summary(entry.message)), default=-1)
         whole = [Placed((at, 0), message) for at, message in enumerate(log.messages[:stop])]
         events = _events(whole[leading_system(whole) :], log)

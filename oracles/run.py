@@ -1,9 +1,10 @@
 """Compare the lab's strategies with the packages they mirror, each in an environment of its own.
 
 ``python oracles/run.py`` lists what there is and whether its environment exists; ``python oracles/run.py NAME -n 500``
-compares; ``--setup`` makes the environments under ``.oracles/`` first; ``--freeze`` writes cases with the package's
-answers for the test suite. Every oracle consists of a bridge that imports only the package and reads cases as JSON
-lines, and of a module in the lab's own environment that makes the cases and answers them too.
+compares; ``--setup`` makes the missing environments under ``.oracles/`` first (a package that cannot be installed is
+named and the rest goes on); ``--freeze`` writes cases with the package's answers for the test suite. Every oracle
+consists of a bridge that imports only the package and reads cases as JSON lines, and of a module in the lab's own
+environment that makes the cases and answers them too.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ ROOT = HERE.parent
 ENVIRONMENTS = ROOT / ".oracles"
 GOLDEN = ROOT / "tests" / "strategies" / "golden"
 DIFFERENCES_SHOWN = 3
+VERDICTS = ("agrees", "DIFFERS", "not compared: its environment is missing")
 
 # Appended, not first: a bridge has the name of the package that it imports.
 sys.path.append(str(HERE))
@@ -87,12 +89,12 @@ ORACLES: dict[str, Oracle] = {
         "pydantic_ai_harness", 500, command=("summary_cases.py", "pydantic_ai_harness")
     ),
     "llama_index_memory_summaries": Oracle("llama_index", 500, command=("summary_cases.py", "llama_index_memory")),
-    "langmem_summaries": Oracle("langmem", 300, command=("summary_cases.py", "langmem")),
-    "google_adk_summaries": Oracle("google_adk", 300, command=("summary_cases.py", "google_adk")),
-    "google_adk_interval_summaries": Oracle("google_adk", 300, command=("summary_cases.py", "google_adk_interval")),
-    "crewai_summaries": Oracle("crewai", 300, command=("summary_cases.py", "crewai")),
-    "aider_summaries": Oracle("aider", 300, command=("summary_cases.py", "aider")),
-    "kimi_cli_summaries": Oracle("kimi_cli", 300, command=("summary_cases.py", "kimi_cli")),
+    "langmem_summaries": Oracle("langmem", 500, command=("summary_cases.py", "langmem")),
+    "google_adk_summaries": Oracle("google_adk", 500, command=("summary_cases.py", "google_adk")),
+    "google_adk_interval_summaries": Oracle("google_adk", 500, command=("summary_cases.py", "google_adk_interval")),
+    "crewai_summaries": Oracle("crewai", 500, command=("summary_cases.py", "crewai")),
+    "aider_summaries": Oracle("aider", 500, command=("summary_cases.py", "aider")),
+    "kimi_cli_summaries": Oracle("kimi_cli", 500, command=("summary_cases.py", "kimi_cli")),
     "langchain_content": Oracle("langchain", 500, command=("content_fuzz.py", "langchain")),
     "pydantic_ai_harness_content": Oracle(
         "pydantic_ai_harness", 500, command=("content_fuzz.py", "pydantic_ai_harness")
@@ -122,16 +124,24 @@ def main() -> int:
         for name, oracle in ORACLES.items():
             say(f"{name:28} {oracle.count:5} cases   {'ready' if oracle.python.exists() else 'not set up'}")
         return 0
-    return max(run(name, options) for name in names)
+    codes = {}
+    for at, name in enumerate(names, 1):
+        say(f"[{at}/{len(names)}] {name}")
+        started = time.perf_counter()
+        codes[name] = run(name, options)
+        say(f"    {VERDICTS[codes[name]]} after {time.perf_counter() - started:.0f} s")
+    say(f"{sum(code == 0 for code in codes.values())} of {len(codes)} agree")
+    for name, code in codes.items():
+        if code:
+            say(f"  {name}: {VERDICTS[code]}")
+    return max(codes.values())
 
 
 def run(name: str, options: argparse.Namespace) -> int:
-    """Set up, compare or freeze one oracle; return 1 when answers differ, 2 when its environment is missing."""
+    """Set up, compare or freeze one oracle; return 1 when answers differ, 2 when its environment cannot be used."""
     oracle = ORACLES[name]
-    requirements = HERE / "requirements" / f"{oracle.environment}.txt"
-    if options.setup and not oracle.python.exists():
-        say(f"{name}: making .oracles/{oracle.environment}")
-        set_up(oracle, requirements)
+    if options.setup and not set_up(oracle):
+        return 2
     if not oracle.python.exists():
         say(f"{name}: not set up; 'python oracles/run.py {name} --setup' makes .oracles/{oracle.environment}")
         return 2
@@ -140,35 +150,36 @@ def run(name: str, options: argparse.Namespace) -> int:
         script, *arguments = oracle.command
         size = ["--freeze", str(GOLDEN / f"{name}.jsonl")] if options.freeze else []
         command = [sys.executable, str(HERE / script), *arguments, "--python", str(oracle.python), "-n", str(count)]
-        return subprocess.run([*command, *size], check=False).returncode
+        return min(1, abs(subprocess.run([*command, *size], check=False).returncode))
     ours = import_module(oracle.cases)
     make = getattr(ours, "small_cases", ours.cases) if options.freeze else ours.cases
     cases = list(make(count, options.seed))
-    started = time.perf_counter()
     answers = list(theirs(oracle, cases))
     if options.freeze:
         freeze(GOLDEN / f"{name}.jsonl", cases, answers)
         return 0
     different = differences(name, cases, answers, ours.answer)
-    seconds = time.perf_counter() - started
-    say(f"{name}: {len(cases)} cases, {different} differ ({seconds:.0f} s, {requirements.read_text().strip()})")
+    say(f"{name}: {len(cases)} cases, {different} differ")
     return 1 if different else 0
 
 
-def set_up(oracle: Oracle, requirements: Path) -> None:
-    """Make an environment with what the requirements file pins."""
-    venv.create(ENVIRONMENTS / oracle.environment, with_pip=True)
-    pip = [
-        str(oracle.python),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "-r",
-        str(requirements),
-    ]
-    subprocess.run(pip, check=True)
+def set_up(oracle: Oracle) -> bool:
+    """Make an environment with what its requirements file pins, unless one with these pins is there; say whether it is.
+
+    The pins are written beside the environment when all of them are installed, so that half a one is made again.
+    """
+    pins = (HERE / "requirements" / f"{oracle.environment}.txt").read_text(encoding="utf-8")
+    folder = ENVIRONMENTS / oracle.environment
+    installed = folder / "installed.txt"
+    if installed.exists() and installed.read_text(encoding="utf-8") == pins:
+        return True
+    say(f"    installing {', '.join(pins.split())} into {folder.relative_to(ROOT)}")
+    venv.create(folder, with_pip=True, clear=True)
+    pip = [str(oracle.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *pins.split()]
+    if subprocess.run(pip, check=False).returncode:
+        return False
+    installed.write_text(pins, encoding="utf-8")
+    return True
 
 
 def theirs(oracle: Oracle, cases: list[Any]) -> Iterator[Any]:

@@ -1,7 +1,8 @@
 """Random cases for strategies that drop messages, what the lab makes of them, and the comparison with the original.
 
 ``python oracles/window_cases.py strands --python .oracles/strands/bin/python -n 500`` compares;
-``--freeze FILE -n 40`` writes cases with the original's answers for the test suite.
+``-n`` counts for each strategy; ``--freeze FILE -n 40`` writes that many cases in all with the original's answers for
+the test suite.
 """
 
 from __future__ import annotations
@@ -343,7 +344,9 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--freeze", type=Path)
     given = parser.parse_args()
-    cases = [case(given.framework, number) for number in range(given.first, given.first + given.n)]
+    # Cases take the strategies in turn: so many for each.
+    count = given.n * (1 if given.freeze else len(FRAMEWORKS[given.framework]))
+    cases = [case(given.framework, number) for number in range(given.first, given.first + count)]
     answers = theirs(given.framework, given.python, cases)
     if given.freeze:
         rows = [

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import ConfigurationError
@@ -285,12 +285,16 @@ def _executor(grid: Grid, policy: Policy, work: Work, cells: dict[str, Cell]) ->
     configured = grid.config.get("executor")
     node: dict[str, JSON] = configured if isinstance(configured, dict) else {}
     kind = node.get("kind", "serial")
-    if kind not in {"serial", "processes"}:
-        raise ConfigurationError(f"executor.kind={show(kind)}: expected serial or processes")
-    workers = node.get("workers") if kind == "processes" else 1
+    if kind not in {"serial", "processes", "ray"}:
+        raise ConfigurationError(f"executor.kind={show(kind)}: expected serial, processes or ray")
+    workers = 1 if kind == "serial" else node.get("workers")
     jobs = policy.jobs if policy.jobs is not None else workers or os.cpu_count() or 1
     if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
         raise ConfigurationError(f"-j {jobs}: expected a whole number of processes, at least 1")
+    if kind == "ray":
+        from compaction_lab.sweep.ray_cluster import RayCluster
+
+        return RayCluster(work, cells, jobs, cast("str | None", node.get("address")))
     return Serial(work, cells) if jobs == 1 else Processes(work, cells, jobs)
 
 

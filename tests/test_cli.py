@@ -315,7 +315,7 @@ def test_sessions_are_imported_into_the_labs_format(capsys: pytest.CaptureFixtur
 
 def test_options_explain_a_strategy(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["options", "strategy/sliding_window"]) == 0
-    assert "strategy.keep_last=4    complete units" in capsys.readouterr().out
+    assert "strategy.keep_last=4     complete units" in capsys.readouterr().out
     assert main(["options"]) == 0
     assert "semantic_kernel/hybrid" in capsys.readouterr().out
 

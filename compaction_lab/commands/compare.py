@@ -69,19 +69,22 @@ def execute(args: argparse.Namespace) -> int:
         return 0
     print("\n\n".join(_text(metric, table) for metric, table in tables.items()))
     for arm, coverage in next(iter(tables.values())).attrs.get("coverage", {}).items():
-        print(f"{arm}: {coverage}")
+        print(textwrap.fill(f"{arm}: {coverage}", WIDTH, subsequent_indent="  "))
     return 0
 
 
 def _text(metric: str, table: pd.DataFrame) -> str:
     """Return one metric's table, and beneath it what is to be said about its arms."""
     rows = table.to_dict("records")
-    head = ["arm", "n", "mean", "baseline", "difference", "%", "95 % interval", "p"]
+    bases = {_number(row["mean_baseline"]) for row in rows}
+    shared = len(bases) == 1  # one number for all: said once, above the table
+    means = ("mean_arm", "difference") if shared else ("mean_arm", "mean_baseline", "difference")
+    head = ["arm", "n", "mean", *([] if shared else ["baseline"]), "difference", "%", "95 % interval", "p"]
     body = [
         [
             str(row["arm"]),
             whole(row["n_transcripts"]),
-            *(_number(row[name]) for name in ("mean_arm", "mean_baseline", "difference")),
+            *(_number(row[name]) for name in means),
             fraction(row["percent"], 1),
             f"{_number(row['ci_low'])}..{_number(row['ci_high'])}" if known(row["ci_low"]) else "-",
             fraction(row["p_holm"], 3),
@@ -100,7 +103,9 @@ def _text(metric: str, table: pd.DataFrame) -> str:
 
     meaning = MEANINGS.get(metric) or OWN_METRICS.get(metric)
     what = textwrap.fill(f"{metric}: {meaning}", WIDTH) if meaning else metric
-    baseline = f"against {rows[0]['baseline']} (n: transcripts both ran; p adjusted over arms)"
+    mean = f", mean {bases.pop()}" if shared else ""
+    baseline = f"against {rows[0]['baseline']}{mean} (n: transcripts both ran; p adjusted over arms)"
+    baseline = textwrap.fill(baseline, WIDTH)
     return "\n".join([what, baseline, text_table(head, body), *notes])
 
 

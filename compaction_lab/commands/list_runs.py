@@ -28,7 +28,8 @@ def execute(args: argparse.Namespace) -> int:
         print(f"no runs in {EXPERIMENTS.resolve()}; `compaction-lab run experiment=laptop_catalog` makes one")
     else:
         head = ["run", "arms", "done", "planned", "failed", "started"]
-        print(text_table(head, [[str(run[name]) if run[name] is not None else "-" for name in head] for run in runs]))
+        rows = [[str(run[name]) if run[name] is not None else "-" for name in head] for run in runs]
+        print(text_table(head, rows, whole_labels=True))
     return 0
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import textwrap
 
 from compaction_lab.commands.arguments import Parser, add_config_dir, add_json, verb
+from compaction_lab.commands.text import WIDTH, definitions
 from compaction_lab.configuration import ConfigurationFiles, configuration_files, did_you_mean
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.errors import ConfigurationError
@@ -60,18 +62,29 @@ def _described(files: ConfigurationFiles, group: str) -> dict[str, str]:
 
 
 def _lines(described: dict[str, str]) -> str:
-    width = max(map(len, described), default=0)
-    return "\n".join(f"  {name.ljust(width)}  {text}".rstrip() for name, text in described.items())
+    return definitions(described)
 
 
 def _one(files: ConfigurationFiles, group: str, name: str, content: dict[str, JSON]) -> str:
     about = content.pop("about", None)
     notes = about if isinstance(about, dict) else {}
     meanings = notes.get("parameters")
-    lines = [f"{group}={name}", f"  {files.description(group, name)}"]
-    lines += [f"  {key}: {show(value)}" for key, value in notes.items() if key not in {"description", "parameters"}]
-    for key, value in leaves(content):
-        if key != "kind" and not (key == "defaults" and isinstance(value, list)):
-            meaning = meanings.get(key) if isinstance(meanings, dict) else None
-            lines.append(f"  {group}.{key}={show(value)}" + (f"    {meaning}" if meaning else ""))
-    return "\n".join(lines)
+    lines = [f"{group}={name}", *_wrapped(files.description(group, name), "  ")]
+    for key, value in notes.items():
+        if key not in {"description", "parameters"}:
+            lines += _wrapped(f"{key}: {show(value)}", "    ", first="  ")
+    parameters = {
+        f"{group}.{key}={show(value)}": str(meanings.get(key) or "") if isinstance(meanings, dict) else ""
+        for key, value in leaves(content)
+        if key != "kind" and not (key == "defaults" and isinstance(value, list))
+    }
+    return "\n".join([*lines, definitions(parameters)])
+
+
+def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
+    """Break a text's lines where they are longer than a terminal's, and nowhere else: some are code."""
+    lines = []
+    for number, line in enumerate(text.splitlines()):
+        begin = (first if first is not None and not number else indent) + line[: len(line) - len(line.lstrip())]
+        lines += textwrap.wrap(line, WIDTH, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
+    return lines

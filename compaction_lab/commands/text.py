@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from typing import SupportsFloat, TypeGuard
 
+from compaction_lab.accounting.amounts import usd
 from compaction_lab.conversation.printable import printable
 
 WIDTH = 80
 _GAP = "  "
 _INDENT = "  "
 _NARROWEST = 16
+_HANGING = 8
 
 
-def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int = WIDTH) -> str:
+def text_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], width: int = WIDTH, *, whole_labels: bool = False
+) -> str:
     """Return a table: the first column to the left and wrapped, the others to the right and whole.
+
+    ``whole_labels`` never breaks a label, for names that are to be copied: one too long has a line to itself.
 
     >>> print(text_table(["arm", "tokens"], [["none", "1,200"], ["truncation", "800"]]))
     arm         tokens
@@ -29,10 +36,33 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], width: int = 
     first = min(room, max(len(row[0]) for row in [head, *rows]))
     lines = []
     for row in [head, *rows]:
-        wrapped = wrap_label(row[0], first)
+        wrapped = wrap_label(row[0], first) if not whole_labels or len(row[0]) <= first else [""]
+        lines += [row[0]] if wrapped == [""] else []
         numbers = "".join(_GAP + text.rjust(size) for text, size in zip(row[1:], others, strict=True))
         lines.append(wrapped[0].ljust(first) + numbers)
         lines += wrapped[1:]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def definitions(meanings: Mapping[str, str], width: int = WIDTH, indent: str = _INDENT) -> str:
+    """Return names with what they mean beside or, where a name is long, beneath them.
+
+    >>> print(definitions({"none": "the baseline", "agent_framework/token_budget_composed": "over a budget"}, 40))
+      none    the baseline
+      agent_framework/token_budget_composed
+              over a budget
+    """
+    if not meanings:
+        return ""
+    most = width // 3
+    column = max((len(name) for name in meanings if len(name) <= most), default=_HANGING) + len(_GAP)
+    column = max(column, _HANGING)
+    lines = []
+    for name, meaning in meanings.items():
+        text = textwrap.wrap(printable(meaning), width - len(indent) - column)
+        beside = len(name) + len(_GAP) <= column
+        lines += [indent + (name.ljust(column) + (text[0] if text else "") if beside else name)]
+        lines += [indent + " " * column + line for line in text[1 if beside else 0 :]]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -74,10 +104,7 @@ def fraction(value: object, digits: int = 2) -> str:
 
 def money(value: object) -> str:
     """Write dollars with as many decimals as a small amount needs; missing is a dash."""
-    if not known(value):
-        return "-"
-    amount = float(value)
-    return f"{amount:.2f}" if amount >= 1 or amount == 0 else f"{amount:.4f}"
+    return usd(float(value)) if known(value) else "-"
 
 
 def known(value: object) -> TypeGuard[SupportsFloat]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
+from compaction_lab.accounting.amounts import usd
 from compaction_lab.conversation.printable import printable
 from compaction_lab.report.style import wrapped
 
@@ -47,7 +48,7 @@ def shown(column: str, value: object) -> str:
     if "%" in column:
         return f"{value:.1f}"
     if "USD" in column:
-        return f"{value:.4f}"
+        return usd(value)
     if column in _SCORES:
         return f"{value:.2f}"
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= _LARGE else f"{value:,.2f}"

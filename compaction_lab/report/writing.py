@@ -20,7 +20,12 @@ from matplotlib.figure import Figure
 
 import compaction_lab
 from compaction_lab import analysis
-from compaction_lab.analysis.lost_in_middle import accuracy_by_place, placed_answers
+from compaction_lab.analysis.lost_in_middle import (
+    accuracy_by_place,
+    cost_per_correct,
+    placed_answers,
+    places_conclusion,
+)
 from compaction_lab.conversation.messages import JSON
 from compaction_lab.conversation.printable import printable
 from compaction_lab.errors import ConfigurationError, FigureError, StatisticsError
@@ -263,6 +268,8 @@ def write_figures(run: Run, out: Path, formats: Sequence[str]) -> tuple[list[Pat
             for _ in range(2):  # ticks chosen in the first pass move what the second lays out
                 figure.draw_without_rendering()
         figure.set_layout_engine("none")  # or each file would do it again
+        for axes in figure.axes:  # the solver's last digits differ from run to run, and files are to be equal bytes
+            axes.set_position([round(float(edge), 6) for edge in axes.get_position().bounds])
         written += [_write(out / f"{spec.name}.{kind}", image_bytes(figure, kind)) for kind in formats]
         written.append(_write(out / f"{spec.name}.csv", to_csv(frame)))
         written.append(_write(out / f"{spec.name}.json", _json({"figure": spec.name, **origin})))
@@ -291,8 +298,9 @@ def write_tables(run: Run, out: Path) -> list[Path]:
 
 
 def conclusion_text(run: Run) -> str:
-    """Return what a run of recorded sessions says in plain words, as Markdown; empty where it says nothing."""
-    return analysis.conclusion(run) if _is_of_sessions(run) else ""
+    """Return what a run of recorded sessions or placed questions says in plain words, as Markdown, or nothing."""
+    parts = [analysis.conclusion(run) if _is_of_sessions(run) else "", places_conclusion(run)]
+    return "\n".join(filter(None, parts))
 
 
 def _conclusion(run: Run, out: Path) -> list[Path]:
@@ -343,6 +351,8 @@ def report_tables(run: Run) -> dict[str, pd.DataFrame]:
             "frontier": _frontier(run),
             "misses": analysis.misses_worth_reading(run),
         }
+    if _has_places(run):
+        found |= {"accuracy_by_place": accuracy_by_place(placed_answers(run)), "cost_per_right": cost_per_correct(run)}
     tables |= {name: table for name, table in found.items() if len(table)}
     effects = [
         analysis.order_effect(run, *pair).assign(arms=" / ".join(pair)) for pair in analysis.hybrid_orders(run.cells)

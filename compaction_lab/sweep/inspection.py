@@ -10,14 +10,13 @@ from compaction_lab.arm import ArmRun, Playback, Slot, occasions
 from compaction_lab.conversation.context import Context, Edit, EditKind, Key, Placed
 from compaction_lab.conversation.log import Log
 from compaction_lab.conversation.messages import JSON, Message
-from compaction_lab.conversation.printable import printable
 from compaction_lab.errors import StoreError
 from compaction_lab.importers.lab import message_from_lab
 from compaction_lab.records import Row
 from compaction_lab.strategies.base import Compaction, History, Occasion
-from compaction_lab.strategies.reading import rendered
 from compaction_lab.sweep.loading import Run
 from compaction_lab.sweep.store import Unit
+from compaction_lab.sweep.written import written
 
 
 class _Uncounted:
@@ -118,7 +117,7 @@ def _lines(placed: Placed) -> str:
     message = placed.message
     origin = "" if message.source in ("recorded", "generated") else f" ({message.source})"
     place = f"{index}" if rank == 0 else f"{index}+{rank}"
-    return f"[{place}] {message.role}{origin}\n{printable(rendered(message))}\n"
+    return f"[{place}] {message.role}{origin}\n{written(message)}\n"
 
 
 def _played(arm: ArmRun, occasion: Occasion, stop: int) -> Context:

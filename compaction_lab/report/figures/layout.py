@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -15,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FuncFormatter
 
+from compaction_lab.accounting.amounts import usd
 from compaction_lab.analysis.run_tables import CONVERSATION
 from compaction_lab.report.style import Look, wrapped
 
@@ -196,16 +196,8 @@ def signed(value: float, *, percent: bool = True) -> str:
 
 
 def dollars(amount: float) -> str:
-    """Return an amount of money with three digits that count, however small it is.
-
-    Examples
-    --------
-    >>> dollars(0.0000123), dollars(0.01378), dollars(2.5), dollars(1234.5)
-    ('$0.0000123', '$0.0138', '$2.50', '$1,234.50')
-    """
-    if amount >= 1 or amount == 0:
-        return f"${amount:,.2f}"
-    return f"${amount:.{2 - math.floor(math.log10(abs(amount)))}f}"
+    """Return an amount of money, three digits that count."""
+    return f"${usd(amount)}"
 
 
 def spread(wanted: Sequence[float], heights: Sequence[float], low: float, high: float) -> list[float]:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
+from compaction_lab.analysis.lost_in_middle import published_beside, published_curves
 from compaction_lab.report.figures.layout import canvas, titled
 from compaction_lab.report.style import Look, figure_style, require
 
@@ -30,7 +31,8 @@ def accuracy_by_place(
     look
         Colours and margin of the run's figures; derived from the frame when absent.
     published
-        Rows of :func:`compaction_lab.analysis.lost_in_middle.published_curves` for one task and length, in grey.
+        Rows of :func:`compaction_lab.analysis.lost_in_middle.published_curves` to draw in grey in every panel, instead
+        of those of each panel's own task and length.
 
     Raises
     ------
@@ -41,11 +43,12 @@ def accuracy_by_place(
     look = look or Look.of_arms(frame["arm"])
     level = frame[frame["shown"] != "full"].dropna(subset=["accuracy"])
     groups = list(drawable.groupby("dataset", sort=False))
+    shown = _beside(drawable) if published is None else published
     with figure_style():
         figure, all_axes = canvas(len(groups), _HEIGHT_IN, look)
         for axes, (dataset, group) in zip(all_axes, groups, strict=True):
             axes.set_title(str(dataset) if len(groups) > 1 else "")
-            _published(axes, published)
+            _published(axes, _beside(group) if published is None else published)
             for _, line in level.iterrows():
                 axes.axhline(line["accuracy"], color="0.35", linewidth=0.7, linestyle=_dashes(str(line["shown"])))
             for arm, rows in group.groupby("arm", sort=False):
@@ -55,7 +58,7 @@ def accuracy_by_place(
         all_axes[0].set_xlim(-0.03, 1.03)
         all_axes[0].yaxis.set_major_formatter(PercentFormatter(1.0))
         all_axes[-1].set_xlabel("place of the answer, 0 first, 1 last")
-        titled(figure, f"Right answers by place: {_worst(drawable)}", look, _key(drawable, level, published, look))
+        titled(figure, f"Right answers by place: {_worst(drawable)}", look, _key(drawable, level, shown, look))
     return figure
 
 
@@ -65,9 +68,11 @@ def _line(axes: Axes, arm: str, rows: pd.DataFrame, look: Look) -> None:
     axes.vlines(rows["place"], rows["low"], rows["high"], color=look.color(arm), linewidth=0.8)
 
 
-def _published(axes: Axes, published: pd.DataFrame | None) -> None:
-    if published is None:
-        return
+def _beside(rows: pd.DataFrame) -> pd.DataFrame:
+    return published_beside(rows) if {"task", "items"} <= set(rows) else published_curves().head(0)
+
+
+def _published(axes: Axes, published: pd.DataFrame) -> None:
     for _, rows in published.dropna(subset=["place"]).groupby(["items", "reader"]):
         ordered = rows.sort_values("place")
         axes.plot(ordered["place"], ordered["accuracy"], color=_PUBLISHED, linewidth=0.6, marker=".", markersize=2)
@@ -82,13 +87,13 @@ def _worst(rows: pd.DataFrame) -> str:
     return f"lowest {least['accuracy']:.0%} at {least['place']:.2f} (n = {least['answers']:.0f})"
 
 
-def _key(rows: pd.DataFrame, level: pd.DataFrame, published: pd.DataFrame | None, look: Look) -> list[Line2D]:
+def _key(rows: pd.DataFrame, level: pd.DataFrame, published: pd.DataFrame, look: Look) -> list[Line2D]:
     key = [Line2D([], [], label=look.label(str(arm)), **look.line(str(arm))) for arm in rows["arm"].unique()]
     words = {"oracle": "answering item alone", "none": "closed book"}
     key += [
         Line2D([], [], color="0.35", linewidth=0.7, linestyle=_dashes(shown), label=words[shown])
         for shown in level["shown"].unique()
     ]
-    if published is not None:
+    if len(published):
         key.append(Line2D([], [], color=_PUBLISHED, linewidth=0.6, label="Liu et al. (TACL 2024), other models"))
     return key

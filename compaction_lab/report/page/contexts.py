@@ -15,10 +15,10 @@ from compaction_lab.conversation.tokens import TokenCounter, tokenizer
 from compaction_lab.importers.lab import message_from_lab
 from compaction_lab.quality.evidence import searchable
 from compaction_lab.records import Row
-from compaction_lab.strategies.reading import rendered
 from compaction_lab.sweep.inspection import Played, played_calls
 from compaction_lab.sweep.loading import Run
 from compaction_lab.sweep.store import Unit
+from compaction_lab.sweep.written import written
 
 TEXT_LIMIT = 20_000
 """Characters of one message that the page holds; the run's folder holds the rest."""
@@ -111,9 +111,9 @@ class _Texts:
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self.rows)
-            text = rendered(message)
+            text = written(message)
             more = len(text) - TEXT_LIMIT
-            cut = printable(text[:TEXT_LIMIT]) + (f"\n… {more:,} characters more" if more > 0 else "")
+            cut = text[:TEXT_LIMIT] + (f"\n… {more:,} characters more" if more > 0 else "")
             self.rows.append([_kind(message), self._counter.message(message), cut])
         message.memo["page"] = found
         return found

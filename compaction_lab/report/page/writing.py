@@ -74,7 +74,7 @@ def write_page(
             f"<p>{html.escape(printable(line))}</p>" for line in [*summary_words(run), *_omitted(run, sessions)]
         ),
         "table": html_table(tables["headline"]),
-        "conclusion": _folded("What these sessions say", html_prose(conclusion_text(run))),
+        "conclusion": _folded("What this run says", html_prose(conclusion_text(run))),
         "firing": html_table(tables["firing"]) if len(tables["firing"]) else "<p>No arm has made a call yet.</p>",
         "misses": _misses(tables.get("misses")),
         "tables": "".join(_folded(name.replace("_", " "), html_table(tables[name])) for name in others),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 import pandas as pd
@@ -61,25 +62,27 @@ def arm_order(arms: Iterable[str], baseline: str | None = "none") -> list[str]:
 
 
 def short_labels(arms: Iterable[str], baseline: str | None = "none") -> dict[str, str]:
-    """Return what each arm is called in print: the framework is left out where no two arms would be confused.
+    """Return what each arm is called in print: the framework is left out where all arms that name one name the same.
 
     The uncompacted arm is called Basic, as in the article the laptop conversation comes from.
 
     Examples
     --------
-    >>> short_labels(["none", "semantic_kernel/hybrid", "truncation", "langchain/truncation"])["semantic_kernel/hybrid"]
+    >>> short_labels(["none", "truncation", "semantic_kernel/hybrid"])["semantic_kernel/hybrid"]
     'hybrid'
     >>> short_labels(["none", "truncation", "langchain/truncation"])["langchain/truncation"]
     'langchain/truncation'
+    >>> short_labels(["none", "semantic_kernel/hybrid", "cline/truncate"])["cline/truncate"]
+    'cline/truncate'
     """
     distinct = arm_order(arms, baseline)
-    frameworks: dict[str, set[str]] = {}
-    for arm in distinct:
-        frameworks.setdefault(family(arm), set()).add(arm.split(" ", 1)[0])
+    presets = {arm.split(" ", 1)[0] for arm in distinct}
+    several = len({preset.rpartition("/")[0] for preset in presets} - {""}) > 1
+    alike = Counter(map(family, presets))
     labels = {}
     for arm in distinct:
         preset, _, parameters = arm.partition(" ")
-        name = family(arm) if len(frameworks[family(arm)]) == 1 else preset
+        name = preset if several or alike[family(arm)] > 1 else family(arm)
         labels[arm] = f"{name} {parameters}".strip()
         if arm == baseline:
             labels[arm] = "Basic (none)" if arm == "none" else f"{labels[arm]} (baseline)"

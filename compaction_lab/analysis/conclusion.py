@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import pandas as pd
 
 from compaction_lab.analysis.arms import arm_order, baseline_arm, short_labels
 from compaction_lab.analysis.firing import firing_table
-from compaction_lab.analysis.frontier import frontier
+from compaction_lab.analysis.frontier import beaten_by, frontier
 from compaction_lab.analysis.recorded_usage import recorded_usage
 from compaction_lab.analysis.run_tables import RunTables, simulated_note
 from compaction_lab.analysis.validity import PROVIDERS, refusals
@@ -18,6 +19,8 @@ from compaction_lab.errors import ConfigurationError
 
 _SAME = 0.05
 """Percent of the baseline's cost below which two costs count as one."""
+_SMALLER = 0.9
+"""Share of the baseline's largest request below which an arm is said to save the window."""
 _MORE = 1.25
 """From this ratio of recorded to counted input tokens on, something was sent that the recording does not hold."""
 
@@ -40,67 +43,84 @@ def conclusion(run: RunTables) -> str:
     names = short_labels(table["arm"], baseline)
     parts = ["# What these sessions say\n"]
     places = list(known.groupby(["model", "dataset"], sort=True))
-    for (model, dataset), rows in places:
+    picked: list[str] = []
+    for (model, dataset), group in places:
         if len(places) > 1:
             parts.append(f"\n## {model}, {dataset}\n")
-        parts.append(_place(rows, firings, refused, names, baseline))
-    parts.append(_configure(run, known, baseline))
+        keys = [(arm, model, dataset) for arm in group["arm"]]
+        idle = {key[0] for key in keys if not firings.loc[key, "firings"] and key[0] != baseline}
+        rows = group.assign(peak=[float(str(firings.loc[key, "peak_context_tokens"])) for key in keys])
+        best = _worth_choosing(rows, idle, baseline)
+        parts.append(_place(rows, best, idle, names, baseline))
+        parts.append(_refusals(keys, refused, names))
+        picked.extend(best["arm"])
+    parts.append(_configure(run, dict.fromkeys(picked)))
     parts.append(_limits(run))
     return "\n".join(parts)
 
 
+def _worth_choosing(rows: pd.DataFrame, idle: Collection[str], baseline: str) -> pd.DataFrame:
+    """Return the arms that no other one beats and that save money; if none does, the best at saving the window."""
+    acting = rows[~rows["arm"].isin([*idle, baseline])]
+    saving = acting[acting["on_frontier"] & (acting["cost_percent"] < 100 - _SAME)]
+    small = acting[acting["peak"] < _SMALLER * _of(rows, baseline, "peak")]
+    best = small[[not beaten_by(small, row) for _, row in small.iterrows()]]
+    return (saving if len(saving) else best).sort_values("cost_percent")
+
+
 def _place(
-    rows: pd.DataFrame, firings: pd.DataFrame, refused: pd.DataFrame, names: Mapping[str, str], baseline: str
+    rows: pd.DataFrame, best: pd.DataFrame, idle: Collection[str], names: Mapping[str, str], baseline: str
 ) -> str:
     ordered = {arm: place for place, arm in enumerate(arm_order(rows["arm"], baseline))}
     rows = rows.sort_values("arm", key=lambda arms: arms.map(ordered))
-    keys = list(zip(rows["arm"], rows["model"], rows["dataset"], strict=True))
-    idle = {key[0] for key in keys if not firings.loc[key, "firings"] and key[0] != baseline}
     first = rows.iloc[0]
     sessions, values, using = (int(first[name]) for name in ("transcripts", "references", "recall_transcripts"))
+    sent = f"${_of(rows, baseline, 'cost_usd'):.4f}, largest request {_of(rows, baseline, 'peak'):,.0f} tokens"
     lines = [
         f"{sessions} sessions; in {using} of them the agent used {values} values again after at least a few messages.",
         "In sight is the mean over these sessions of the share that a strategy would have left visible.",
-        f"Cost is that of a session with its summaries, next to sending everything (${_cost(rows, baseline):.4f}).\n",
+        f"Cost is that of a session with its summaries, next to sending everything ({sent}).\n",
     ]
-    acting = rows[~rows["arm"].isin([*idle, baseline])]
-    best = acting[acting["on_frontier"]].sort_values("cost_percent")
-    cheaper = best[best["cost_percent"] < 100 - _SAME]
-    if len(cheaper):
+    if (best["cost_percent"] < 100 - _SAME).any():
         lines.append(
             "**Never worse** (no other arm costs less and keeps as much; what you can afford to lose decides):\n"
         )
-        lines += [f"- {_line(row, names)}" for row in cheaper.to_dict("records")]
     else:
         lines.append(
             "**Not compacting is never worse here**: every arm that acts on these sessions costs more with the prompt "
             "cache, and keeps no more. Compact only where the window demands it."
         )
-    beaten = acting[~acting["arm"].isin(cheaper["arm"])]
+        if len(best):
+            lines.append(
+                "\nIf it does: of the arms that make the largest request a tenth smaller or more, no other is better "
+                "on both counts than these.\n"
+            )
+    lines += [f"- {_line(row, names)}; largest request {row['peak']:,.0f} tokens" for row in best.to_dict("records")]
+    beaten = rows[~rows["arm"].isin([*best["arm"], *idle, baseline])]
     if len(beaten):
         lines.append("\nBeaten by another arm on both counts, or no cheaper than sending everything:\n")
-        lines += [f"- {_line(row, names, beaten=True)}" for row in beaten.to_dict("records")]
+        lines += [f"- {_line(row, names, besides=baseline)}" for row in beaten.to_dict("records")]
     if idle:
         listed = ", ".join(names[arm] for arm in rows["arm"] if arm in idle)
         lines.append(f"\nNever fires on these sessions, so it is the same as not compacting: {listed}.")
-    return "\n".join([*lines, *_refusals(keys, refused, names)]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
-def _refusals(keys: list[tuple[str, str, str]], refused: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+def _refusals(keys: list[tuple[str, str, str]], refused: pd.DataFrame, names: Mapping[str, str]) -> str:
     lines = []
     for provider in PROVIDERS:
         shares = {key[0]: float(str(refused.loc[key, provider])) for key in keys if key in refused.index}
         found = [f"{names[arm]} in {share:.0f} % of calls" for arm, share in shares.items() if share > 0]
         if found:
             lines.append(f"- {provider}: {', '.join(found)}")
-    return ["\nWould be refused by the provider, sent as they stand:\n", *lines] if lines else []
+    return "\n".join(["Would be refused by the provider, sent as they stand:\n", *lines, ""]) if lines else ""
 
 
-def _cost(rows: pd.DataFrame, arm: str) -> float:
-    return float(rows.loc[rows["arm"] == arm, "cost_usd"].iloc[0])
+def _of(rows: pd.DataFrame, arm: str, column: str) -> float:
+    return float(rows.loc[rows["arm"] == arm, column].iloc[0])
 
 
-def _line(row: Mapping[object, object], names: Mapping[str, str], *, beaten: bool = False) -> str:
+def _line(row: Mapping[object, object], names: Mapping[str, str], *, besides: str = "") -> str:
     def number(name: str) -> float:
         return float(str(row[name]))
 
@@ -111,19 +131,18 @@ def _line(row: Mapping[object, object], names: Mapping[str, str], *, beaten: boo
     if not math.isnan(number("recall_low")):
         words += f" ({number('recall_low'):.2f} to {number('recall_high'):.2f})"
     other = str(row["beaten_by"])
-    return f"{words}; {names[other]} is better on both" if beaten and other else words
+    return f"{words}; {names[other]} is better on both" if besides and other not in ("", besides) else words
 
 
 def _percent(share: float) -> str:
     return f"{share - 100:+.0f} %".replace("-", "\N{MINUS SIGN}")
 
 
-def _configure(run: RunTables, known: pd.DataFrame, baseline: str) -> str:
-    """Say how each arm that no other beats is set up where its preset comes from."""
-    chosen = known[known["on_frontier"] & (known["arm"] != baseline)]["arm"]
+def _configure(run: RunTables, arms: Iterable[str]) -> str:
+    """Say how each arm is set up where its preset comes from; plain strategies are the lab's own."""
     files = configuration_files()
     parts = []
-    for arm in dict.fromkeys(chosen):
+    for arm in arms:
         config = next(cell.config for cell in run.cell_by_key.values() if cell.arm == arm)
         strategy = config.get("strategy")
         preset = str(strategy.get("preset")) if isinstance(strategy, Mapping) else ""
@@ -132,11 +151,12 @@ def _configure(run: RunTables, known: pd.DataFrame, baseline: str) -> str:
         except ConfigurationError:
             continue
         text = about.get("configure") if isinstance(about, Mapping) else None
-        if isinstance(text, str):
-            changed = arm.partition(" ")[2]
-            values = f" (here: {changed})" if changed else ""
-            parts.append(f"**{arm.split(' ')[0]}**{values}\n\n```python\n{text.rstrip()}\n```\n")
-    return "\n".join(["\n## How to set it up\n", *parts]) if parts else ""
+        if not isinstance(text, str):
+            text = f"lab.compact(messages, lab.strategy({json.dumps(preset)}, ...))  # import compaction_lab as lab"
+        changed = arm.removeprefix(preset).strip()
+        values = f" (here: {changed})" if changed else ""
+        parts.append(f"**{preset}**{values}\n\n```python\n{text.rstrip()}\n```\n")
+    return "\n".join(["## How to set it up\n", *parts]) if parts else ""
 
 
 def _left_out(run: RunTables) -> str:

@@ -81,7 +81,7 @@ def _marked(table: pd.DataFrame) -> pd.DataFrame:
     """Say of each arm whether another one beats it, and which: the baseline, or else the first as tables list them."""
     places = {arm: place for place, arm in enumerate(arm_order(table["arm"]))} if len(table) else {}
     listed = table.iloc[sorted(range(len(table)), key=lambda row: places[str(table["arm"].iloc[row])])]
-    beaten = [_beaten_by(listed, table.iloc[place]) for place in range(len(table))]
+    beaten = [beaten_by(listed, table.iloc[place]) for place in range(len(table))]
     known = table["recall"].notna() & table["cost_usd"].notna()
     return table.assign(on_frontier=known & (pd.Series(beaten, index=table.index) == ""), beaten_by=beaten)
 
@@ -126,7 +126,8 @@ def _ratio_interval(paired: pd.DataFrame, percent: float, seed: int, resamples: 
     return interval.low, interval.high
 
 
-def _beaten_by(table: pd.DataFrame, mine: pd.Series) -> str:
+def beaten_by(table: pd.DataFrame, mine: pd.Series) -> str:
+    """Return the first arm of a frontier's table that beats another, empty when none does."""
     for other in table.to_dict("records"):
         if (other["model"], other["dataset"]) != (mine["model"], mine["dataset"]):
             continue

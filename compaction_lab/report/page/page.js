@@ -26,6 +26,8 @@
 
   const count = (number) => (number === null || number === undefined ? "–" : Number(number).toLocaleString("en"));
 
+  const many = (number, one) => `${count(number)} ${one}${number === 1 ? "" : "s"}`;
+
   function sortTables() {
     for (const table of document.querySelectorAll("table")) {
       table.querySelectorAll("th").forEach((head, column) => {
@@ -201,7 +203,9 @@
       read === null ? "" : `${count(read)} read from the cache`,
       cost === null ? "" : `$${cost.toPrecision(3)}`,
       compacted ? "compacted for this call" : "",
-      hidden.length || replaced.length ? `so far ${count(hidden.length)} messages hidden (${count(lost)} tokens), ${count(replaced.length)} stand-ins in sight` : "nothing hidden or replaced",
+      hidden.length ? `so far ${many(hidden.length, "message")} hidden (${count(lost)} tokens)` : "",
+      replaced.length ? `${many(replaced.length, "stand-in")} in sight` : "",
+      hidden.length || replaced.length ? "" : "nothing hidden or replaced",
     ].filter(Boolean).join("; ");
   }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import pandas as pd
@@ -16,6 +17,7 @@ from compaction_lab.report.style import Look, figure_style, require
 
 _HEIGHT_IN = 1.7
 _PUBLISHED = "0.6"
+_APART = 0.009
 
 
 def accuracy_by_place(
@@ -41,7 +43,13 @@ def accuracy_by_place(
     """
     drawable = require(frame, "accuracy_by_place", ["arm", "dataset", "place", "accuracy", "low", "high"])
     look = look or Look.of_arms(frame["arm"])
+    if "reader" in drawable:
+        readers = ", ".join(sorted(drawable["reader"].astype(str).unique()))
+        look = replace(look, note=" · ".join(filter(None, [look.note, f"read by {readers}"])))
+    arms = [arm for arm in look.arms if arm in set(drawable["arm"])]
     level = frame[frame["shown"] != "full"].dropna(subset=["accuracy"])
+    if "items" in drawable:
+        drawable = drawable.sort_values("items", kind="stable")
     groups = list(drawable.groupby("dataset", sort=False))
     shown = _beside(drawable) if published is None else published
     with figure_style():
@@ -51,21 +59,23 @@ def accuracy_by_place(
             _published(axes, _beside(group) if published is None else published)
             for _, line in level.iterrows():
                 axes.axhline(line["accuracy"], color="0.35", linewidth=0.7, linestyle=_dashes(str(line["shown"])))
-            for arm, rows in group.groupby("arm", sort=False):
-                _line(axes, str(arm), rows.sort_values("place"), look)
+            for number, arm in enumerate(arms):
+                rows = group[group["arm"] == arm].sort_values("place")
+                _line(axes, arm, rows, look, _APART * (number - (len(arms) - 1) / 2))
             axes.set_ylabel("right answers")
         all_axes[0].set_ylim(-0.03, 1.03)
         all_axes[0].set_xlim(-0.03, 1.03)
         all_axes[0].yaxis.set_major_formatter(PercentFormatter(1.0))
         all_axes[-1].set_xlabel("place of the answer, 0 first, 1 last")
-        titled(figure, f"Right answers by place: {_worst(drawable)}", look, _key(drawable, level, shown, look))
+        titled(figure, f"Right answers by place: {_worst(drawable)}", look, _key(arms, level, shown, look))
     return figure
 
 
-def _line(axes: Axes, arm: str, rows: pd.DataFrame, look: Look) -> None:
+def _line(axes: Axes, arm: str, rows: pd.DataFrame, look: Look, aside: float) -> None:
+    """Draw an arm's curve, a little aside so that the intervals of several arms at one place can be told apart."""
     style = look.line(arm)
-    axes.plot(rows["place"], rows["accuracy"], **style, markersize=3.5)
-    axes.vlines(rows["place"], rows["low"], rows["high"], color=look.color(arm), linewidth=0.8)
+    axes.plot(rows["place"] + aside, rows["accuracy"], **style, markersize=3.5)
+    axes.vlines(rows["place"] + aside, rows["low"], rows["high"], color=look.color(arm), linewidth=0.8)
 
 
 def _beside(rows: pd.DataFrame) -> pd.DataFrame:
@@ -87,8 +97,8 @@ def _worst(rows: pd.DataFrame) -> str:
     return f"lowest {least['accuracy']:.0%} at {least['place']:.2f} (n = {least['answers']:.0f})"
 
 
-def _key(rows: pd.DataFrame, level: pd.DataFrame, published: pd.DataFrame, look: Look) -> list[Line2D]:
-    key = [Line2D([], [], label=look.label(str(arm)), **look.line(str(arm))) for arm in rows["arm"].unique()]
+def _key(arms: list[str], level: pd.DataFrame, published: pd.DataFrame, look: Look) -> list[Line2D]:
+    key = [Line2D([], [], label=look.label(arm), **look.line(arm)) for arm in arms]
     words = {"oracle": "answering item alone", "none": "closed book"}
     key += [
         Line2D([], [], color="0.35", linewidth=0.7, linestyle=_dashes(shown), label=words[shown])

@@ -64,7 +64,7 @@ def _worth_choosing(rows: pd.DataFrame, idle: Collection[str], baseline: str) ->
     acting = rows[~rows["arm"].isin([*idle, baseline])]
     saving = acting[acting["on_frontier"] & (acting["cost_percent"] < 100 - _SAME)]
     small = acting[acting["peak"] < _SMALLER * _of(rows, baseline, "peak")]
-    best = small[[not beaten_by(small, row) for _, row in small.iterrows()]]
+    best = small.loc[[not beaten_by(small, row) for _, row in small.iterrows()]]
     return (saving if len(saving) else best).sort_values("cost_percent")
 
 

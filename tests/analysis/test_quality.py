@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pandas as pd
 import pytest
 
 from compaction_lab.analysis import probe_recall, rubric_per_turn
@@ -57,3 +58,15 @@ def test_wilson_agrees_with_published_values() -> None:
     assert wilson_interval(15, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
     assert wilson_interval(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
     assert all(math.isnan(bound) for bound in wilson_interval(0, 0))
+
+
+def test_recall_is_a_mean_over_sessions_not_over_values() -> None:
+    shares = {"long": [1.0] * 9 + [0.0], "short": [0.0]}
+    rows = [
+        {"arm": "a", "model": "m", "dataset": "d", "transcript": name, "kind": "reference", "score": score}
+        for name, scores in shares.items()
+        for score in scores
+    ]
+    (row,) = probe_recall(pd.DataFrame(rows).assign(evidence_visible=1.0), references=True).to_dict("records")
+    assert row["recall"] == pytest.approx((0.9 + 0.0) / 2)
+    assert (row["probes"], row["transcripts"]) == (11, 2)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,3 +92,22 @@ def test_equal_requests_get_equal_replies_and_the_default_budget_holds() -> None
     first = asked(long, None)
     assert first == asked(long, None)
     assert count(first) <= 500
+
+
+def test_every_process_writes_the_same_summary() -> None:
+    script = (
+        "import sys; from compaction_lab.conversation.tokens import tokenizer; "
+        "from compaction_lab.models.stub_summarizer import summarize; "
+        "print(summarize(sys.argv[1], 60, tokenizer('characters').count))"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", script, CODING * 3],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import pandas as pd
 
+from compaction_lab.accounting.amounts import usd
 from compaction_lab.analysis.arms import arm_order, baseline_arm
 from compaction_lab.analysis.run_tables import RunTables, known_sum, simulated_note
 from compaction_lab.errors import StatisticsError
@@ -303,7 +304,7 @@ def places_conclusion(run: RunTables) -> str:
     return "\n".join([*lines, *([f"\nIn this run: {'; '.join(notes)}."] if notes else [])]) + "\n"
 
 
-def _tested(answers: pd.DataFrame) -> list[Mapping[Hashable, object]]:
+def _tested(answers: pd.DataFrame) -> Sequence[Mapping[Hashable, object]]:
     try:
         return dip(answers).to_dict("records")
     except StatisticsError:
@@ -357,8 +358,8 @@ def _points(share: float) -> str:
 
 def _price(costs: pd.DataFrame, key: Sequence[Hashable]) -> str:
     arm, _, dataset = key
-    usd = float(str(costs.loc[(arm, dataset), "usd_per_right"]))
-    return "" if math.isnan(usd) else f"; a right answer cost ${usd:.2g}"
+    cost = float(str(costs.loc[(str(arm), str(dataset)), "usd_per_right"]))
+    return "" if math.isnan(cost) else f"; a right answer cost ${usd(cost)}"
 
 
 def _rate(row: Mapping[Hashable, object]) -> str:

@@ -97,6 +97,87 @@ def test_a_failed_unit_is_owed_and_resumed_without_asking_twice(server: FaultySe
     assert server.requests == TURNS + 1
 
 
+OWED, OVERFLOWED, DATA = "owed", "overflow", "ok"
+KINDS: dict[str, tuple[str, Fault]] = {
+    "429 with Retry-After": (OWED, Fault(429, error("slow down"), {"Retry-After": "1"})),
+    "429 without": (OWED, Fault(429, error("slow down"))),
+    "500": (OWED, Fault(500, error("oops"))),
+    "503": (OWED, Fault(503, "<html>unavailable</html>")),
+    "connection reset": (OWED, Fault(reset=True)),
+    "hang": (OWED, Fault(hang_s=1.5)),
+    "truncated stream": (OWED, Fault(cut_after=300)),
+    "malformed JSON": (OWED, Fault(body='{"choices')),
+    "empty choices": (OWED, Fault(body={**completion(), "choices": []})),
+    "wrong model name": (OWED, Fault(404, error("The model `m` does not exist", code="model_not_found"))),
+    "too long, OpenAI": (OVERFLOWED, TOO_LONG),
+    "too long, Anthropic": (OVERFLOWED, Fault(400, error("prompt is too long: 210034 tokens > 200000 maximum"))),
+    "too long, Gemini": (
+        OVERFLOWED,
+        Fault(400, error("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).")),
+    ),
+    "10 MB answer": (DATA, Fault(body=completion("wort " * 2_000_000))),
+    "usage missing": (DATA, Fault(body=completion(usage=None))),
+    "more cached than sent": (
+        DATA,
+        Fault(
+            body=completion(
+                usage={"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 99}}
+            )
+        ),
+    ),
+    "empty answer": (DATA, Fault(body=completion(""))),
+    "refusal": (DATA, Fault(body=completion("", refusal="I cannot help with that."))),
+    "tool call nobody asked for": (
+        DATA,
+        Fault(body=completion("", tool_calls=[{"id": "c", "function": {"name": "look", "arguments": "{not json"}}])),
+    ),
+}
+PROBES = 3
+
+
+@pytest.mark.parametrize(("ends", "fault"), KINDS.values(), ids=KINDS)
+def test_every_fault_ends_as_what_it_is(server: FaultyServer, desk: Path, ends: str, fault: Fault) -> None:
+    session = {"messages": [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hello."}] * 3}
+    (desk / "talk.jsonl").write_text(json.dumps(session) + "\n", encoding="utf-8")
+    words = [
+        "run",
+        "dataset.path=talk.jsonl",
+        f"dataset.planted={PROBES}",
+        "reader=openai_compatible",
+        "--name",
+        "real",
+    ]
+    reader = (f"base_url={server.url}", "model=gpt-5-mini", "key_variable=LAB_KEY", "retries=0", "timeout_s=1.0")
+    words += [f"reader.{setting}" for setting in (*reader, f"stream={'true' if fault.cut_after else 'false'}")]
+    answered = server.answer
+
+    def second_fails(body: Body) -> Body:
+        if server.requests == 1:
+            server.faults.append(fault)
+        return answered(body)
+
+    server.answer = second_fails
+    assert main(words) == (2 if ends == OWED else 0)
+    run = load_run(Path("experiments/real"))
+    assert list(run.units["outcome"]) == ["failed" if ends == OWED else ends]
+    assert len(run.calls) == (0 if ends == OWED else PROBES + 3)
+    assert main(words) == 0
+    run = load_run(Path("experiments/real"))
+    assert (run.coverage.planned, run.coverage.ran, run.coverage.failed) == (1, 1, 0)
+    assert (run.calls["purpose"] == "probe").sum() == PROBES
+    assert server.requests == PROBES + (ends == OWED)
+
+
+def test_bad_arguments_of_a_tool_call_come_back_to_the_model(server: FaultyServer) -> None:
+    wrong = {"id": "c1", "type": "function", "function": {"name": "get_products", "arguments": "{not json"}}
+    server.answer = lambda _: completion("", tool_calls=[wrong]) if server.requests == 1 else completion()
+    assert main(command(server)) == 0
+    returned = server.bodies[1]["messages"][-1]
+    assert (returned["role"], returned["tool_call_id"]) == ("tool", "c1")
+    assert returned["content"] == "error: the arguments are not a JSON object"
+    assert outcomes() == {"none": "ok"}
+
+
 def test_a_context_that_does_not_fit_is_the_strategys_result(server: FaultyServer) -> None:
     def narrow(body: Body) -> Body:
         return TOO_LONG.body if len(body["messages"]) > 12 else completion()  # type: ignore[return-value]

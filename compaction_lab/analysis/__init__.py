@@ -8,7 +8,7 @@ from compaction_lab.analysis.conclusion import conclusion
 from compaction_lab.analysis.contexts import context_over_calls
 from compaction_lab.analysis.cost import cumulative_cost
 from compaction_lab.analysis.firing import firing_table, printed_firings
-from compaction_lab.analysis.frontier import frontier, joined_frontiers
+from compaction_lab.analysis.frontier import frontier, joined_frontiers, printed_frontier
 from compaction_lab.analysis.misses import misses, misses_worth_reading, recall_by_age, reference_recall, value_kinds
 from compaction_lab.analysis.order_effect import hybrid_orders, order_effect
 from compaction_lab.analysis.parameters import paired_differences, parameter_map, parameter_sweep, swept, swept_twice
@@ -60,6 +60,7 @@ __all__ = [
     "parameter_map",
     "parameter_sweep",
     "printed_firings",
+    "printed_frontier",
     "probe_recall",
     "recall_by_age",
     "recorded_usage",

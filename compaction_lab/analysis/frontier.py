@@ -59,6 +59,25 @@ def frontier(run: RunTables, baseline: str | None, *, kind: str = "reference", s
     return _marked(pd.DataFrame(rows))
 
 
+def printed_frontier(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a frontier with the headings a report prints."""
+    yes = table["on_frontier"].map({True: "yes", False: ""})
+    return table.assign(on_frontier=yes).rename(
+        columns={
+            "cost_usd": "cost USD",
+            "cost_percent": "cost % of baseline",
+            "cost_low": "cost low %",
+            "cost_high": "cost high %",
+            "recall_low": "recall low",
+            "recall_high": "recall high",
+            "recall_transcripts": "transcripts with references",
+            "on_frontier": "on frontier",
+            "beaten_by": "beaten by",
+            "recall_of": "recall of",
+        }
+    )
+
+
 def joined_frontiers(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the frontiers of several runs on the same sessions as one; an arm that several have counts once.
 

@@ -348,7 +348,7 @@ def report_tables(run: Run) -> dict[str, pd.DataFrame]:
             "reference_recall": analysis.reference_recall(run.probes),
             "recall_by_age": analysis.recall_by_age(run.probes),
             "recall_by_kind": analysis.value_kinds(run),
-            "frontier": _frontier(run),
+            "frontier": analysis.printed_frontier(_frontier(run)),
             "misses": analysis.misses_worth_reading(run),
         }
     if _has_places(run):

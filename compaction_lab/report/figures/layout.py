@@ -125,7 +125,7 @@ def titled(figure: Figure, title: str, look: Look, key: Sequence[Artist] = (), c
 
 def _wrap_key(key: Sequence[Artist], width_pt: float, columns: int) -> None:
     """Break the labels of a key where its columns would not fit beside each other."""
-    room = (width_pt - columns * _HANDLE_PT) / (_KEY_PT * 0.54)
+    room = (width_pt - columns * _HANDLE_PT) / (_KEY_PT * 0.57)
     longest = [max((len(str(artist.get_label())) for artist in part), default=0) for part in _key_columns(key, columns)]
     if sum(longest) > room:
         for artist in key:

@@ -25,6 +25,8 @@ Stop: TypeAlias = Callable[[], bool]
 """Asked before each new unit: whether to begin no more."""
 
 _PATIENCE_S = 0.2
+_AHEAD = 2
+"""Units handed out for each worker: the next lies ready when one is done. When a worker dies, all of them fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +112,14 @@ class Processes:
         ) as pool:
             running: dict[Future[Finished], Unit] = {pool.submit(_attempt_in_worker, first): first}
             broken = False
-            while running:
-                while not broken and len(running) < 2 * self.workers and not stop():
+            while True:
+                while not broken and len(running) < _AHEAD * self.workers and not stop():
                     unit = next(source, None)
                     if unit is None:
                         break
                     running[pool.submit(_attempt_in_worker, unit)] = unit
+                if not running:
+                    return
                 if stop():
                     for future in running:
                         future.cancel()

@@ -164,3 +164,14 @@ def test_processes_share_the_work_and_survive_the_death_of_one() -> None:
     assert ("cell1", "two", 0) in {each.unit for each in died}
     assert len(died) <= 4
     assert all("WorkerDied" in each.result.error for each in died)
+
+
+def name_process(cell: Cell, transcript_id: str, trial: int) -> UnitResult:
+    return UnitResult(error=str(os.getpid()))
+
+
+def test_units_that_are_done_at_once_do_not_end_the_workers() -> None:
+    units = [(cell.key, name, trial) for name in TRANSCRIPTS for trial in range(30) for cell in CELLS]
+    finished = list(Processes(name_process, {cell.key: cell for cell in CELLS}, 2)(units, lambda: False))
+    assert len(finished) == len(units)
+    assert len({each.result.error for each in finished}) <= 2

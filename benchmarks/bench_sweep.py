@@ -1,0 +1,167 @@
+"""Run a hundred thousand small units from the command line: units a second, memory as the run grows, resuming, workers.
+
+Every figure is of whole processes, from start to exit. Run with ``make bench`` or
+``python benchmarks/bench_sweep.py [units]``. Each transcript has three short turns, each arm is a sliding window, so
+that what is measured is the engine around a unit, not the unit.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+UNITS, ARMS = 100_000, 50
+SPEEDUP_UNITS, RAY_UNITS, CELLS = 10_000, 2_000, 10_000
+SAMPLE_S = 0.5
+QUARTERS = 4
+
+
+@dataclass
+class Process:
+    """A command that ran: how long, in processor time too, and the memory of it and its workers on the way."""
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    megabytes: list[float] = field(default_factory=list)
+
+    def by_quarter(self) -> list[float]:
+        """Return the largest memory seen in each quarter of the run."""
+        size = max(1, len(self.megabytes) // QUARTERS)
+        return [max(self.megabytes[at * size : (at + 1) * size] or [0.0]) for at in range(QUARTERS)]
+
+
+def main(units: int) -> int:
+    """Print the figures."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_talks(folder / "talks.jsonl", units // ARMS)
+        write_talks(folder / "few.jsonl", SPEEDUP_UNITS // ARMS)
+        write_talks(folder / "fewer.jsonl", RAY_UNITS // ARMS)
+
+        done = run(folder, "talks.jsonl", "large", "-j", "2")
+        say(f"{units:,} units, -j 2", f"{done.wall_s:.0f} s, {units / done.wall_s:,.0f} units a second")
+        say("  processor time a unit", f"{1000 * done.cpu_s / units:.2f} ms")
+        quarters = ", ".join(f"{megabytes:,.0f}" for megabytes in done.by_quarter())
+        say("  memory of all processes, by quarter", f"{quarters} MB")
+        again = run(folder, "talks.jsonl", "large", "-j", "2")
+        start = run(folder, "fewer.jsonl", "none", "--limit", "1")
+        say("  the same command again", f"{again.wall_s:.1f} s; a run of one unit {start.wall_s:.1f} s")
+
+        one = run(folder, "few.jsonl", "one", "-j", "1")
+        two = run(folder, "few.jsonl", "two", "-j", "2")
+        say(
+            f"{SPEEDUP_UNITS:,} units, -j 1 / -j 2",
+            f"{one.wall_s:.1f} / {two.wall_s:.1f} s, {ratio(one, two):.2f} times",
+        )
+
+        planned = command(folder, "plan", "strategy=sliding_window", f"strategy.keep_last=range(1,{CELLS + 1})", *ON)
+        say(f"composing, freezing and keying {CELLS:,} cells", f"{planned.wall_s:.1f} s")
+
+        if find_spec("ray") is None:
+            say("Ray", "not installed")
+            return 0
+        local = run(folder, "fewer.jsonl", "local", "-j", "2")
+        cluster = run(folder, "fewer.jsonl", "cluster", "-j", "2", "executor=ray")
+        more = 1000 * (cluster.wall_s - local.wall_s) / RAY_UNITS
+        say(f"{RAY_UNITS:,} units on processes / on Ray", f"{local.wall_s:.1f} / {cluster.wall_s:.1f} s")
+        say("  more for a thousand units, start included", f"{more:.1f} s")
+    return 0
+
+
+ON = ("dataset.path=few.jsonl",)
+
+
+def write_talks(path: Path, count: int) -> None:
+    """Write transcripts of three short turns."""
+    with path.open("w", encoding="utf-8") as file:
+        for talk in range(count):
+            messages = [{"role": "system", "content": "Be brief."}]
+            for turn in range(3):
+                messages.append({"role": "user", "content": f"Question {turn} of talk {talk}: what is {talk * turn}?"})
+                messages.append({"role": "assistant", "content": f"It is {talk * turn}, as computed."})
+            file.write(json.dumps({"messages": messages}) + "\n")
+
+
+def run(folder: Path, talks: str, name: str, *more: str) -> Process:
+    """Run the arms over the transcripts of a file."""
+    sweep = f"strategy.keep_last=range(1,{ARMS})"
+    return command(
+        folder, "run", "strategy=sliding_window", sweep, f"dataset.path={talks}", "--name", name, "-q", *more
+    )
+
+
+def command(folder: Path, *words: str) -> Process:
+    """Run one command of the lab in a folder."""
+    started, spent = time.perf_counter(), children_cpu_s()
+    child = subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-m", "compaction_lab", *words],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    seen = Process()
+    watch = threading.Thread(target=sample, args=(child, seen.megabytes), daemon=True)
+    watch.start()
+    _, error = child.communicate()
+    watch.join()
+    if child.returncode:
+        sys.exit(f"compaction-lab {' '.join(words)}\n{error[-2000:]}")
+    seen.wall_s, seen.cpu_s = time.perf_counter() - started, children_cpu_s() - spent
+    return seen
+
+
+def sample(child: subprocess.Popen[str], megabytes: list[float]) -> None:
+    """Add up the memory of a process and its descendants until it ends; pages shared by several count once."""
+    while child.poll() is None:
+        kilobytes = sum(map(proportional_kilobytes, descendants(child.pid)))
+        megabytes.append(kilobytes / 1000)
+        time.sleep(SAMPLE_S)
+
+
+def descendants(pid: int) -> list[int]:
+    """Return a process and all below it."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return [pid]
+    return [pid, *(below for child in children for below in descendants(int(child)))]
+
+
+def proportional_kilobytes(pid: int) -> int:
+    """Return a process's share of memory (PSS), 0 when it has just ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
+def children_cpu_s() -> float:
+    """Return the processor time of all children that have ended."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def ratio(one: Process, two: Process) -> float:
+    """Return how many times faster the second is."""
+    return one.wall_s / two.wall_s
+
+
+def say(what: str, figure: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{what:52} {figure}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else UNITS))

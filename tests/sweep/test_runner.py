@@ -167,6 +167,7 @@ def test_processes_share_the_work_and_survive_the_death_of_one() -> None:
 
 
 def name_process(cell: Cell, transcript_id: str, trial: int) -> UnitResult:
+    del cell, transcript_id, trial
     return UnitResult(error=str(os.getpid()))
 
 

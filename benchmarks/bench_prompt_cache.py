@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
-from local_model import HOME, SMALLEST, SOURCE, Endpoint, serving
+from local_model import SMALLEST, Endpoint, serving
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
@@ -42,9 +42,6 @@ from compaction_lab.sweep.inspection import played_calls
 from compaction_lab.sweep.loading import load_run
 
 OUT = Path(__file__).resolve().parents[1] / "reports" / "real_model"
-TEMPLATE = HOME / SOURCE / "vendor" / "llama.cpp" / "models" / "templates" / "Qwen-Qwen2.5-7B-Instruct.jinja"
-"""Writes tool definitions, calls and results into the prompt, which the model's own template leaves out."""
-
 ARMS = (
     "strategy=sliding_window strategy.keep_last=3",
     "strategy=hysteresis strategy.high=24 strategy.low=8",
@@ -53,12 +50,8 @@ ARMS = (
 )
 NAMES = {"measured": "measured", "o200k": "as runs count", "template": "by its template"}
 CONTEXT_TOKENS = 16_384
-SERVER = (
-    "--chat-template-file",
-    str(TEMPLATE),
-    "--override-kv",  # the model was trained for half of it
-    f"llama.context_length=int:{CONTEXT_TOKENS}",
-)
+SERVER = ("--override-kv", f"llama.context_length=int:{CONTEXT_TOKENS}")
+"""The model was trained for half of it."""
 
 
 class ServerTokenizer:

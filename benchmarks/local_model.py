@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -28,7 +29,11 @@ BASE_URL, MODEL = "COMPACTION_LAB_LLM_BASE_URL", "COMPACTION_LAB_LLM_MODEL"
 """Environment variables that name an endpoint to use instead; its key, if it wants one, is in OPENAI_API_KEY."""
 
 HOME = Path(__file__).resolve().parents[1] / ".llm"
-SOURCE = "llama_cpp_python-0.3.36"
+PACKAGE = "llama-cpp-python==0.3.36"
+SOURCE = PACKAGE.replace("-", "_").replace("==", "-")
+TEMPLATE = HOME / SOURCE / "vendor" / "llama.cpp" / "models" / "templates" / "Qwen-Qwen2.5-7B-Instruct.jinja"
+"""How a conversation becomes a prompt (ChatML, which both models know). SmolLM2's own template leaves tools out, and
+Qwen2.5-Coder's shows a call with braces too many."""
 SOURCE_SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
 WINDOW_TOKENS = 8192
 _START_S = 120
@@ -154,10 +159,16 @@ def serving(
         0 takes any free one. A run that is to be resumed needs the same: the address is part of what names a cell.
     """
     weights, server = model_file(WEIGHTS[name]), built_server()
-    with socket.create_server(("127.0.0.1", port)) as probe:
-        port = probe.getsockname()[1]
+    try:
+        with socket.create_server(("127.0.0.1", port)) as probe:
+            port = probe.getsockname()[1]
+    except OSError as error:
+        raise SetUpError(
+            f"port {port} of loopback cannot be had ({error}); end what holds it, or choose another"
+        ) from None
     words = [server, "--model", weights, "--alias", name, "--host", "127.0.0.1", "--port", port, "--parallel", 1]
-    words += ["--threads", threads, "--ctx-size", context_tokens, "--jinja", "--metrics", "--no-webui", *options]
+    words += ["--threads", threads, "--ctx-size", context_tokens, "--chat-template-file", TEMPLATE]
+    words += ["--jinja", "--metrics", "--no-webui", *options]
     log_path = HOME / f"server-{port}.log"
     with log_path.open("wb") as log:
         process = subprocess.Popen(list(map(str, words)), stdout=log, stderr=subprocess.STDOUT)  # noqa: S603 - we built it
@@ -232,7 +243,7 @@ def built_server() -> Path:
     """
     build = HOME / "build"
     server = build / "bin" / "llama-server"
-    if server.is_file():
+    if server.is_file() and TEMPLATE.is_file():
         return server
     if shutil.which("cmake") is None:
         raise SetUpError(f"no cmake; install cmake and a C++ compiler, or name an endpoint in {BASE_URL} and {MODEL}")
@@ -240,7 +251,7 @@ def built_server() -> Path:
     if not source.is_dir():
         _say("Fetching the source of llama.cpp ...")
         with _downloads(SOURCE) as folder:
-            _pip_download(folder, SOURCE.replace("-", "==").replace("_", "-"), "--no-binary", ":all:")
+            _pip_download(folder, PACKAGE, "--no-binary", PACKAGE.partition("==")[0])
             archive = folder / f"{SOURCE}.tar.gz"
             _require(hashlib.sha256(archive.read_bytes()).hexdigest(), SOURCE_SHA256, archive.name)
             shutil.unpack_archive(archive, folder, filter="data")
@@ -290,6 +301,7 @@ def main() -> None:
     parser.add_argument("--context", type=int, default=WINDOW_TOKENS, metavar="TOKENS", help="window (default: 8192)")
     parser.add_argument("--port", type=int, default=0, help="of loopback (default: any free one)")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # or the server would outlive us
     try:
         with serving(
             arguments.model, threads=arguments.threads, context_tokens=arguments.context, port=arguments.port

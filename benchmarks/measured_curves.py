@@ -68,11 +68,12 @@ def write(name: str, study: Study, answers: pd.DataFrame, model: str) -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     curve = accuracy_by_place(answers)
     of_each = sorted({int(count) for count in curve["answers"]})
-    note = f"reader: {model}; n = {' to '.join(map(str, of_each))} a place and arm; bars: 95 % intervals"
+    note = f"n = {' to '.join(map(str, of_each))} a place and arm; bars: 95 % intervals"
     published = published_curves()
     published = published[published["task"] == study.published]
     if len(published):
-        note += f"; published: {published['items'].max()} pairs, n = {published['questions'].max()}"
+        theirs = published.iloc[0]
+        note += f"; {curve['items'].max():.0f} pairs, published: {theirs['items']} pairs, n = {theirs['questions']}"
     figure = draw(curve, replace(Look.of_arms(curve["arm"]), note=note), published=published)
     (OUT / f"{name}.png").write_bytes(image_bytes(figure, "png"))
     (OUT / f"{name}.csv").write_text(to_csv(curve), encoding="utf-8")

@@ -47,9 +47,10 @@ def conclusion(run: RunTables) -> str:
     for (model, dataset), group in places:
         if len(places) > 1:
             parts.append(f"\n## {model}, {dataset}\n")
-        keys = [(arm, model, dataset) for arm in group["arm"]]
-        idle = {key[0] for key in keys if not firings.loc[key, "firings"] and key[0] != baseline}
-        rows = group.assign(peak=[float(str(firings.loc[key, "peak_context_tokens"])) for key in keys])
+        keys = [(str(arm), str(model), str(dataset)) for arm in group["arm"]]
+        acted = firings["firings"]
+        idle = {key[0] for key in keys if not acted.loc[key] and key[0] != baseline}
+        rows = group.assign(peak=[float(str(firings["peak_context_tokens"].loc[key])) for key in keys])
         best = _worth_choosing(rows, idle, baseline)
         parts.append(_place(rows, best, idle, names, baseline))
         parts.append(_refusals(keys, refused, names))

@@ -40,7 +40,7 @@ def recorded_usage(run: RunTables) -> pd.DataFrame:
     read: dict[str, Message] = {}
     rows = []
     for (cell, transcript, trial), rows_of_unit in calls.groupby(["cell", "transcript", "trial"], sort=True):
-        log = run.log((str(cell), str(transcript), int(trial)))
+        log = run.log((str(cell), str(transcript), int(str(trial))))
         answers = _usages(log, run.messages, read)
         used = [usage for usage in answers if usage is not None]
         row: dict[str, object] = {name: rows_of_unit[name].iloc[0] for name in KEYS}

@@ -9,7 +9,7 @@ import pytest
 from compaction_lab.accounting.prices import price_model
 from compaction_lab.accounting.recorded import recorded_bill, stated
 from compaction_lab.analysis import recorded_usage
-from compaction_lab.conversation.messages import Message, Text, Usage
+from compaction_lab.conversation.messages import JSON, Message, Text, Usage
 from compaction_lab.sweep.grid import expand
 from compaction_lab.sweep.loading import Run
 from compaction_lab.sweep.unit import run_unit, transcript_ids
@@ -42,7 +42,7 @@ def test_a_stated_cost_comes_before_a_price_and_what_is_unknown_stays_so() -> No
 
 
 def test_tokens_kept_for_an_hour_are_billed_so() -> None:
-    raw = {"cache_creation": {"ephemeral_1h_input_tokens": 1000}}
+    raw: dict[str, JSON] = {"cache_creation": {"ephemeral_1h_input_tokens": 1000}}
     price = price_model("claude-sonnet-4-5")
     assert price is not None
     hour, minutes = (replace(SAID, usage=Usage(0, 0, 1000, 0, raw=each)) for each in (raw, {}))

@@ -55,7 +55,7 @@ ends = [wilson_interval(round(a * n), n) for a, n in zip(chosen["accuracy"], cho
 curves = chosen.rename(columns={"reader": "arm", "questions": "answers"}).assign(
     dataset="20 documents", shown="full", low=[end.low for end in ends], high=[end.high for end in ends]
 )
-figures.accuracy_by_place(curves, Look.of_arms(curves["arm"]), published=curves.head(0))
+figures.accuracy_by_place(curves, Look.of_arms(curves["arm"]), published=published.head(0))
 
 # %% [markdown]
 # ## Our task

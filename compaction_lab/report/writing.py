@@ -269,7 +269,8 @@ def write_figures(run: Run, out: Path, formats: Sequence[str]) -> tuple[list[Pat
                 figure.draw_without_rendering()
         figure.set_layout_engine("none")  # or each file would do it again
         for axes in figure.axes:  # the solver's last digits differ from run to run, and files are to be equal bytes
-            axes.set_position([round(float(edge), 6) for edge in axes.get_position().bounds])
+            left, bottom, width, height = (round(float(edge), 6) for edge in axes.get_position().bounds)
+            axes.set_position((left, bottom, width, height))
         written += [_write(out / f"{spec.name}.{kind}", image_bytes(figure, kind)) for kind in formats]
         written.append(_write(out / f"{spec.name}.csv", to_csv(frame)))
         written.append(_write(out / f"{spec.name}.json", _json({"figure": spec.name, **origin})))

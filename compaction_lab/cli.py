@@ -21,6 +21,7 @@ from compaction_lab.commands import (
     probes,
     report,
     run,
+    search,
     show,
     study,
 )
@@ -35,6 +36,7 @@ VERBS = {
     "list": list_runs,
     "show": show,
     "compare": compare,
+    "search": search,
     "compact": compact,
     "study": study,
     "report": report,

@@ -81,6 +81,7 @@ OWN_METRICS = {
     "agent_cost_usd": "the cost of the agent's calls alone, in USD",
     "probe_score": "mean score of a unit's probes, rubric judgments left out",
     "evidence_visible": "mean share of the probes' evidence still in what is sent",
+    "reference_recall": "share of the values used again that were still visible when they were used",
     "compactions": "how often the strategy fired",
     "overflow": "1 if the window overflowed, else 0",
 }
@@ -120,8 +121,7 @@ def compare(
         apart as ``label @ run``.
     metric
         ``cost_usd`` (the whole bill: agent and summariser), any numeric column of *units*, ``reduction_vs_baseline``
-        (paired by turn), or ``whole_run_tokens, total_input_tokens, total_output_tokens, agent_cost_usd, probe_score,
-        evidence_visible, compactions, overflow``.
+        (paired by turn), or one of :data:`OWN_METRICS`.
     baseline
         Label of the arm to compare with; by default the baseline arm the cells name.
     statistic
@@ -244,9 +244,10 @@ def _unit_values(run: Run, units: pd.DataFrame, metric: str, kind: str | None) -
         return units["outcome"] == "overflow"
     if metric == "compactions":
         return _by_unit(run.compactions.groupby(UNIT_KEY).size(), units).fillna(0)
-    if metric in ("probe_score", "evidence_visible"):
-        probes = run.probes[run.probes["kind"] != "rubric"]
-        column = "score" if metric == "probe_score" else metric
+    if metric in ("probe_score", "evidence_visible", "reference_recall"):
+        kinds = run.probes["kind"]
+        probes = run.probes[kinds == "reference" if metric == "reference_recall" else kinds != "rubric"]
+        column = "evidence_visible" if metric == "evidence_visible" else "score"
         return _by_unit(probes.groupby(UNIT_KEY)[column].mean(), units)
     numeric = {str(name) for name in units.select_dtypes("number").columns} - {"seed", "trial"}
     if metric not in numeric:
@@ -292,7 +293,7 @@ def _against(
     row["correlation"] = estimators.correlation(one, two)
     if statistic == "mean":
         row["percent"] = 100.0 * (one - two).mean() / abs(two.mean()) if two.mean() else math.nan
-        found = _inference(one, two, clusters, seed)
+        found = inference(one, two, clusters, seed)
         notes += _shape(one, two, clusters)
     else:
         found = _robust(one - two, clusters, statistic)
@@ -300,8 +301,18 @@ def _against(
     return row | found | {"note": "; ".join(notes)}
 
 
-def _inference(one: np.ndarray, two: np.ndarray, clusters: Sequence[object], seed: int) -> dict[str, object]:
-    """Return interval, p, test and smallest detectable difference of a mean; nothing under six transcripts."""
+def inference(one: np.ndarray, two: np.ndarray, clusters: Sequence[object], seed: int) -> dict[str, object]:
+    """Return ``ci_low, ci_high, p_value, test, smallest_detectable`` of the mean of paired differences.
+
+    Parameters
+    ----------
+    one, two
+        Paired values; the difference is ``one - two``.
+    clusters
+        The transcript of each pair; transcripts are what is resampled. Nothing is returned under six of them.
+    seed
+        Of the bootstrap and of the permutations.
+    """
     differences, number = one - two, len(set(clusters))
     if number < MINIMUM_TRANSCRIPTS:
         return {}

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
+from compaction_lab.sweep.store import RunStore
+
 UNITS, ARMS = 100_000, 50
 SPEEDUP_UNITS, RAY_UNITS, CELLS = 10_000, 2_000, 10_000
 SAMPLE_S = 0.5
@@ -52,7 +54,8 @@ def main(units: int) -> int:
         say("  memory of all processes, by quarter", f"{quarters} MB")
         again = run(folder, "talks.jsonl", "large", "-j", "2")
         start = run(folder, "fewer.jsonl", "none", "--limit", "1")
-        say("  the same command again", f"{again.wall_s:.1f} s; a run of one unit {start.wall_s:.1f} s")
+        say("  the same command again, table included", f"{again.wall_s:.1f} s; a run of one unit {start.wall_s:.1f} s")
+        say("  of that, finding out what is done", f"{scan_s(folder / 'experiments' / 'large'):.2f} s")
 
         one = run(folder, "few.jsonl", "one", "-j", "1")
         two = run(folder, "few.jsonl", "two", "-j", "2")
@@ -150,6 +153,13 @@ def children_cpu_s() -> float:
 
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def scan_s(folder: Path) -> float:
+    """Return the seconds it takes to find out which units of a run are stored."""
+    started = time.perf_counter()
+    RunStore(folder).done()
+    return time.perf_counter() - started
 
 
 def ratio(one: Process, two: Process) -> float:

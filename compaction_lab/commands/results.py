@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, cast
@@ -36,10 +37,9 @@ def arm_table(run: Run) -> pd.DataFrame:
     units[numeric] = units[numeric].apply(pd.to_numeric)
     units["summarizer_tokens"] = units["summarizer_input_tokens"] + units["summarizer_output_tokens"]
     units["all_tokens"] = units["input_tokens"] + units["summarizer_tokens"]
-    spent = run.calls[run.calls["purpose"].isin(["agent", "summarizer"])]
-    cost = spent.assign(cost_usd=pd.to_numeric(spent["cost_usd"])).groupby(["cell", "transcript", "trial"])["cost_usd"]
-    cost_by_unit = cost.agg(lambda amounts: amounts.sum(skipna=False)).rename("unit_cost_usd").reset_index()
-    units = units.merge(cost_by_unit, on=["cell", "transcript", "trial"], how="left")
+    kind = run.cost_kind
+    summaries = run.bills.loc[units.index, f"summarizer_cost_{kind}_usd"] if kind else math.nan
+    units["unit_cost_usd"] = pd.to_numeric(units["cost_usd"]) + summaries
     units["baseline_arm"] = units["cell"].map(run.baselines)
     uncompacted = units[units["arm"] == units["baseline_arm"]][[*_UNIT, "all_tokens"]]
     units = units.merge(uncompacted.rename(columns={"all_tokens": "baseline_tokens"}), on=_UNIT, how="left")

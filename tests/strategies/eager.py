@@ -43,6 +43,9 @@ CONTENT: dict[str, dict[str, object]] = {
     "sweagent/last_n_observations": {"n": 2, "polling": 2},
     "sweagent/remove_regex": {"remove": ["the "]},
     "sweagent/tag_tool_call_observations": {"function_names": ["look"], "label": "observations"},
+}
+"""Presets of frameworks that change content."""
+MORE_CONTENT: dict[str, dict[str, object]] = {
     "clear_beyond_tokens": {"protect_tokens": 20},
     "clear_inputs": {"keep_last": 2, "max_characters": 10},
     "clear_media": {"keep_last": 0},
@@ -94,6 +97,9 @@ SUMMARISING: dict[str, dict[str, object]] = {
     "agentscope/context_compression": {},
     "hermes_agent/context_compressor": {"protect_first_n": 1, "min_summary_tokens": 10},
     "jetbrains/llm_summary": {"n": 2, "keep_last_m_turns": 1},
+}
+"""Presets that ask for a summary of what is old."""
+MORE_ASKING: dict[str, dict[str, object]] = {
     "hybrid": {"mask_keep_last": 1, "every": 1},
     "jetbrains/hybrid": {"n": 2, "keep_last_m_turns": 1, "window": 1},
     "semantic_kernel/summarization": {"every": 2},
@@ -216,7 +222,7 @@ NOT_HERE = {
     "token_compression": "needs llmlingua and its weights",
     "llmlingua/prompt_compressor": "needs llmlingua and its weights",
 }
-EAGER = CONTENT | SUMMARISING | DROPPING | COMPOSED | {name: {} for name in LEAVES_ALL}
+EAGER = CONTENT | MORE_CONTENT | SUMMARISING | MORE_ASKING | DROPPING | COMPOSED | {name: {} for name in LEAVES_ALL}
 NAMES = [row["strategy"] for row in rows() if row["strategy"] not in NOT_HERE]
 
 

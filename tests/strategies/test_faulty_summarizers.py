@@ -12,47 +12,13 @@ from compaction_lab.conversation.tokens import TokenCounter, tokenizer
 from compaction_lab.conversation.validity import check
 from compaction_lab.models.faulty import CONSTANT, FAULTS, FaultySummarizer
 from compaction_lab.strategies.registry import strategy
+from tests.strategies.eager import SUMMARISING
 from tests.strategies.fixture_f18 import f18
 from tests.strategies.harness import Slot, answered
 
 COUNTER = TokenCounter(tokenizer("characters"))
 WINDOW = 500
 
-SUMMARISING: dict[str, dict[str, object]] = {
-    "summarization": {"every": 1, "unit": "step"},
-    "summarize": {"keep": 1, "unit": "step"},
-    "chunked_summary": {"keep": 1, "unit": "step", "chunk_tokens": 100},
-    "langchain/summarization_middleware": {"trigger": {"messages": 5}, "keep": {"messages": 3}},
-    "langmem/summarize_messages": {"max_tokens": 300, "max_tokens_before_summary": 100, "max_summary_tokens": 50},
-    "deepagents/summarization_middleware": {"trigger": {"messages": 5}, "keep": {"messages": 3}},
-    "strands/summarizing_conversation_manager": {"proactive_compression": 0.1, "preserve_recent_messages": 2},
-    "semantic_kernel/chat_history_summarization": {"target_count": 4},
-    "inspect_ai/compaction_summary": {"threshold": 100},
-    "llama_index/chat_summary_memory_buffer": {"token_limit": 200},
-    "haystack/summarization_compactor": {"compact_at": 0.5, "compact_to": 0.2, "approximate_summary_tokens": 10},
-    "kimi_cli/simple_compaction": {},
-    "aider/chat_summary": {"max_tokens": 200},
-    "crewai/summarize_messages": {"context_window": 400},
-    "google_adk/events_compaction_token": {"token_threshold": 1, "event_retention_size": 3},
-    "openhands/llm_summarizing": {"max_size": 8, "keep_first": 1},
-    "openhands/structured_summary": {"max_size": 8, "keep_first": 1},
-    "openhands_sdk/llm_summarizing": {"max_size": 12},
-    "pydantic_ai_harness/summarizing_compaction": {"max_messages": 5, "max_tokens": None, "keep_messages": 3},
-    "agno/compaction": {"compact_at_tokens": 100, "uncompacted_tokens": 100},
-    "codex/compact": {"model_auto_compact_token_limit": 100, "compact_user_message_max_tokens": 20},
-    "gemini_cli/chat_compression": {},
-    "pi/compaction": {"reserve_tokens": 400, "keep_recent_tokens": 100},
-    "goose/context_compaction": {},
-    "letta/compaction": {},
-    "roo_code/condense": {},
-    "cline/agentic_compaction": {"preserve_recent_tokens": 100},
-    "opencode/compact": {"reserved": 400, "tail_turns": 0},
-    "vibe/auto_compact": {"auto_compact_threshold": 100},
-    "camel/chat_agent_summary": {"token_limit": 1000, "summarize_threshold": 20},
-    "agentscope/context_compression": {},
-    "hermes_agent/context_compressor": {"protect_first_n": 1, "min_summary_tokens": 10},
-    "jetbrains/llm_summary": {"n": 2, "keep_last_m_turns": 1},
-}
 REJECTED = {"empty": "empty summary", "calling": "called a tool", "raising": "503 service unavailable"}
 
 

@@ -1,8 +1,8 @@
 """Run a hundred thousand small units from the command line: units a second, memory as the run grows, resuming, workers.
 
 Every figure is of whole processes, from start to exit. Run with ``make bench`` or
-``python benchmarks/bench_sweep.py [units]``. Each transcript has three short turns, each arm is a sliding window, so
-that what is measured is the engine around a unit, not the unit.
+``python benchmarks/bench_sweep.py [units]``. The hundred thousand units are of three short turns under sliding
+windows, so that what is measured is the engine around a unit; workers are compared on sessions of recorded size.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
+from conversations import coding_session
+
+from compaction_lab.conversation.wire import to_openai
 from compaction_lab.sweep.store import RunStore
 
 UNITS, ARMS = 100_000, 50
-SPEEDUP_UNITS, RAY_UNITS, CELLS = 10_000, 2_000, 10_000
+SESSIONS, SESSION_MESSAGES = 60, 40
+RAY_UNITS, CELLS = 2_000, 10_000
 SAMPLE_S = 0.5
 QUARTERS = 4
 
@@ -43,42 +47,58 @@ def main(units: int) -> int:
     """Print the figures."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_talks(folder / "talks.jsonl", units // ARMS)
-        write_talks(folder / "few.jsonl", SPEEDUP_UNITS // ARMS)
-        write_talks(folder / "fewer.jsonl", RAY_UNITS // ARMS)
-
-        done = run(folder, "talks.jsonl", "large", "-j", "2")
-        say(f"{units:,} units, -j 2", f"{done.wall_s:.0f} s, {units / done.wall_s:,.0f} units a second")
-        say("  processor time a unit", f"{1000 * done.cpu_s / units:.2f} ms")
-        quarters = ", ".join(f"{megabytes:,.0f}" for megabytes in done.by_quarter())
-        say("  memory of all processes, by quarter", f"{quarters} MB")
-        again = run(folder, "talks.jsonl", "large", "-j", "2")
-        start = run(folder, "fewer.jsonl", "none", "--limit", "1")
-        say("  the same command again, table included", f"{again.wall_s:.1f} s; a run of one unit {start.wall_s:.1f} s")
-        say("  of that, finding out what is done", f"{scan_s(folder / 'experiments' / 'large'):.2f} s")
-
-        one = run(folder, "few.jsonl", "one", "-j", "1")
-        two = run(folder, "few.jsonl", "two", "-j", "2")
-        say(
-            f"{SPEEDUP_UNITS:,} units, -j 1 / -j 2",
-            f"{one.wall_s:.1f} / {two.wall_s:.1f} s, {ratio(one, two):.2f} times",
+        write_talks(folder / "many.jsonl", units // ARMS)
+        write_talks(folder / "few.jsonl", RAY_UNITS // ARMS)
+        write_sessions(folder / "sessions.jsonl", SESSIONS)
+        large_run(folder, units)
+        two_workers(folder)
+        planned = command(
+            folder,
+            "plan",
+            "strategy=sliding_window",
+            f"strategy.keep_last=range(1,{CELLS + 1})",
+            "dataset.path=few.jsonl",
         )
-
-        planned = command(folder, "plan", "strategy=sliding_window", f"strategy.keep_last=range(1,{CELLS + 1})", *ON)
         say(f"composing, freezing and keying {CELLS:,} cells", f"{planned.wall_s:.1f} s")
-
-        if find_spec("ray") is None:
-            say("Ray", "not installed")
-            return 0
-        local = run(folder, "fewer.jsonl", "local", "-j", "2")
-        cluster = run(folder, "fewer.jsonl", "cluster", "-j", "2", "executor=ray")
-        more = 1000 * (cluster.wall_s - local.wall_s) / RAY_UNITS
-        say(f"{RAY_UNITS:,} units on processes / on Ray", f"{local.wall_s:.1f} / {cluster.wall_s:.1f} s")
-        say("  more for a thousand units, start included", f"{more:.1f} s")
+        ray(folder)
     return 0
 
 
-ON = ("dataset.path=few.jsonl",)
+def large_run(folder: Path, units: int) -> None:
+    """Run all units and ask for them again."""
+    done = run(folder, "many.jsonl", "large", "-j", "2")
+    say(f"{units:,} units of three turns, -j 2", f"{done.wall_s:.0f} s, {units / done.wall_s:,.0f} units a second")
+    say("  processor time a unit", f"{1000 * done.cpu_s / units:.2f} ms")
+    quarters = ", ".join(f"{megabytes:,.0f}" for megabytes in done.by_quarter())
+    say("  memory of all processes, by quarter", f"{quarters} MB")
+    again = run(folder, "many.jsonl", "large", "-j", "2")
+    start = run(folder, "few.jsonl", "none", "--limit", "1")
+    say("  the same command again, table included", f"{again.wall_s:.1f} s; a run of one unit {start.wall_s:.1f} s")
+    say("  of that, finding out what is done", f"{scan_s(folder / 'experiments' / 'large'):.2f} s")
+
+
+def two_workers(folder: Path) -> None:
+    """Run sessions of recorded size in one process and in two."""
+    one = run(folder, "sessions.jsonl", "one", "-j", "1")
+    two = run(folder, "sessions.jsonl", "two", "-j", "2")
+    units = SESSIONS * ARMS
+    say(
+        f"{units:,} units of {SESSION_MESSAGES} messages, -j 1",
+        f"{one.wall_s:.1f} s, {units / one.cpu_s:,.0f} a core second",
+    )
+    say("  -j 2", f"{two.wall_s:.1f} s: {one.wall_s / two.wall_s:.2f} times as fast, start and table included")
+
+
+def ray(folder: Path) -> None:
+    """Run the same units in processes and on a Ray cluster of this machine, when it is installed."""
+    if find_spec("ray") is None:
+        say("Ray", "not installed")
+        return
+    local = run(folder, "few.jsonl", "local", "-j", "2")
+    cluster = run(folder, "few.jsonl", "cluster", "-j", "2", "executor=ray")
+    more = 1000 * (cluster.wall_s - local.wall_s) / RAY_UNITS
+    say(f"{RAY_UNITS:,} units in processes / on Ray", f"{local.wall_s:.1f} / {cluster.wall_s:.1f} s")
+    say("  more for a thousand units, start included", f"{more:.1f} s")
 
 
 def write_talks(path: Path, count: int) -> None:
@@ -90,6 +110,14 @@ def write_talks(path: Path, count: int) -> None:
                 messages.append({"role": "user", "content": f"Question {turn} of talk {talk}: what is {talk * turn}?"})
                 messages.append({"role": "assistant", "content": f"It is {talk * turn}, as computed."})
             file.write(json.dumps({"messages": messages}) + "\n")
+
+
+def write_sessions(path: Path, count: int) -> None:
+    """Write coding sessions of about the length of recorded ones."""
+    with path.open("w", encoding="utf-8") as file:
+        for seed in range(count):
+            messages = coding_session(SESSION_MESSAGES, seed=seed).messages
+            file.write(json.dumps({"messages": [to_openai(message) for message in messages]}) + "\n")
 
 
 def run(folder: Path, talks: str, name: str, *more: str) -> Process:
@@ -160,11 +188,6 @@ def scan_s(folder: Path) -> float:
     started = time.perf_counter()
     RunStore(folder).done()
     return time.perf_counter() - started
-
-
-def ratio(one: Process, two: Process) -> float:
-    """Return how many times faster the second is."""
-    return one.wall_s / two.wall_s
 
 
 def say(what: str, figure: str) -> None:

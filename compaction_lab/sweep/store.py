@@ -123,7 +123,7 @@ class RunStore:
         self.path = path
         self._pid = os.getpid()
         self._units = lines.Tail(path / "units.jsonl")
-        self._outcomes: dict[Unit, str] = {}
+        self._done: set[Unit] = set()
         self._messages = lines.Tail(path / "messages.jsonl")
         self._known: set[str] = set()
         self._claims: Path | None = None
@@ -216,11 +216,19 @@ class RunStore:
 
     def done(self) -> set[Unit]:
         """Return the units that are not owed: their last units row says ``ok`` or ``overflow``."""
+        self._look_for_done()
+        return set(self._done)
+
+    def _look_for_done(self) -> None:
+        """Read the units rows written since the last look."""
         for line in self._units.lines():
             row = lines.decode(line)
-            if row is not None and "outcome" in row:
-                self._outcomes[unit_of(row)] = str(row["outcome"])
-        return {unit for unit, outcome in self._outcomes.items() if outcome in FINISHED}
+            if row is None or "outcome" not in row:
+                continue
+            if row["outcome"] in FINISHED:
+                self._done.add(unit_of(row))
+            else:
+                self._done.discard(unit_of(row))
 
     def claim(self, units: Iterable[Unit], *, redo: bool = False) -> list[Unit]:
         """Return those of ``units`` that this store is to do, so that no other live store does them.
@@ -237,9 +245,8 @@ class RunStore:
         """
         with self._lock():
             taken = self._claimed_elsewhere()
-            if not redo:
-                taken |= self.done()
-            mine = [unit for unit in dict.fromkeys(units) if unit not in taken]
+            self._look_for_done()
+            mine = [unit for unit in dict.fromkeys(units) if unit not in taken and (redo or unit not in self._done)]
             if mine:
                 lines.append(self._own_claims(), b"".join(map(_claim_line, mine)))
         return mine

@@ -1,10 +1,10 @@
 """Search a grid for good parameters without running all of it: successive halving on part of the sessions.
 
 Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization" (2016, section 3):
-all arms run on a few sessions, the worse half goes, those left run on twice as many. The paired test ends it early:
-once the leader is told apart from every arm still in it, more sessions cannot change the answer. Since the leader was
-chosen by looking, its own numbers flatter it; whether it is better than the arm in use is asked once, on sessions held
-out from the search.
+all arms run on a few sessions, the worse half goes, those left run on twice as many. The paired test ends it early,
+once it tells the leader from every arm still in. Since the leader was chosen by looking, and looked at more than once,
+its own numbers flatter it; whether it is better than the arm in use is asked once, on sessions held out from the
+search. Every decision follows from the units of the arms and sessions it is about, whatever else the run holds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from compaction_lab.statistics.comparison import MINIMUM_TRANSCRIPTS, SIGNIFICAN
 from compaction_lab.sweep.frames import PAIR_KEY, cost_kind
 from compaction_lab.sweep.loading import Run
 
-Fate = Literal["leads", "stays", "dropped", "breaks the guard"]
+Fate = Literal["leads", "stays", "dropped", "too low", "overflows"]
 Better = Literal["lower", "higher"]
 WorkOff = Callable[[Sequence[str], Sequence[str]], Run]
 """Runs arms (labels) on transcripts, whatever of it is missing, and returns the run."""
@@ -80,7 +80,8 @@ class Standing:
     """How one arm did in a rung; ``difference`` is to the rung's leader, with its 95 % interval.
 
     ``guard`` is the mean of the guard's metric, ``guard_low`` and ``guard_high`` its 95 % interval over transcripts. An
-    arm breaks the guard when the whole interval lies below; one whose mean alone does stands behind those that keep it.
+    arm is too low when the whole interval is; one whose mean alone is stands behind those that keep the guard. An arm
+    that overflowed is out too: its totals stop early and would look good for it.
     """
 
     arm: str
@@ -92,21 +93,28 @@ class Standing:
     guard: float
     guard_low: float
     guard_high: float
+    overflowed: int
     fate: Fate
 
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One look: the arms that were in it, best first, on the search's first ``transcripts`` transcripts."""
+    """One look: the arms that were in it, best first, on the search's first ``transcripts`` transcripts.
+
+    ``compared`` of them have the metric in every arm. ``settled`` says that the paired test told the leader from every
+    arm still in.
+    """
 
     transcripts: int
+    compared: int
     standings: tuple[Standing, ...]
     settled: bool
 
     @property
-    def leader(self) -> str:
-        """The best arm."""
-        return self.standings[0].arm
+    def leader(self) -> str | None:
+        """The best arm, unless every one is too low or overflows."""
+        first = self.standings[0]
+        return first.arm if first.fate == "leads" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +130,8 @@ class Confirmation:
     ci_high: float
     p_value: float
     guard: float
+    overflowed: int
+    overflowed_against: int
     verdict: str
 
     @property
@@ -161,7 +171,16 @@ def search(aim: Aim, arms: Sequence[str], transcripts: Sequence[str], work_off: 
         Those to search on, in the order in which they join (:func:`split`).
     work_off
         Runs arms on transcripts.
+
+    Raises
+    ------
+    StatisticsError
+        As :func:`judged`; or the metric is one that cannot be searched.
     """
+    if "reduction_vs_baseline" in (aim.metric, aim.guard.metric if aim.guard else ""):
+        raise StatisticsError(
+            "search: reduction_vs_baseline needs the baseline arm on every session; search for low input_tokens instead"
+        )
     alive, size = list(arms), min(aim.first, len(transcripts))
     while True:
         names = list(transcripts[:size])
@@ -183,18 +202,19 @@ def judged(run: Run, aim: Aim, arms: Sequence[str], transcripts: Sequence[str]) 
         No unit was finished by every arm, or the metric is missing.
     """
     values = _matched(run, aim.metric, arms, transcripts)
-    kept = {arm: _guarded(run, aim, arm, transcripts) for arm in arms}
-    least = aim.guard.least if aim.guard else -math.inf
-    sign = 1.0 if aim.better == "lower" else -1.0
+    kept = _guarded(run, aim, arms, transcripts)
+    overflowed = _overflowed(run, aim, arms, transcripts)
     means = {arm: float(values[arm].mean()) for arm in arms}
-    order = sorted(arms, key=lambda arm: (kept[arm].high < least, kept[arm].mean < least, sign * means[arm]))
+    least, sign = aim.guard.least if aim.guard else -math.inf, 1.0 if aim.better == "lower" else -1.0
+    out: dict[str, Fate] = {arm: "too low" for arm in arms if kept[arm].high < least}
+    out |= dict.fromkeys((arm for arm in arms if overflowed[arm]), "overflows")
+    order = sorted(arms, key=lambda arm: (arm in out, kept[arm].mean < least, sign * means[arm]))
     leader, others = order[0], order[1:]
     clusters = _clusters(values)
     found = {arm: inference(values[arm].to_numpy(), values[leader].to_numpy(), clusters, aim.seed) for arm in others}
     p_values = estimators.holm(np.array([_number(found[arm], "p_value") for arm in others], dtype=np.float64))
     adjusted = dict(zip(others, map(float, p_values), strict=True))
-    considered = [arm for arm in order if not kept[arm].high < least]
-    going_on = math.ceil(len(considered) / aim.factor)
+    going_on = math.ceil(sum(arm not in out for arm in arms) / aim.factor)
 
     def standing(place: int, arm: str) -> Standing:
         fate: Fate = "leads" if place == 0 else "stays" if place < going_on else "dropped"
@@ -207,24 +227,41 @@ def judged(run: Run, aim: Aim, arms: Sequence[str], transcripts: Sequence[str]) 
             _number(about, "ci_high"),
             adjusted.get(arm, math.nan),
             *kept[arm],
-            fate if arm in considered else "breaks the guard",
+            overflowed[arm],
+            out.get(arm, fate),
         )
 
-    told_apart = bool(considered) and all(adjusted[arm] < SIGNIFICANT for arm in considered if arm != leader)
+    rivals = [arm for arm in others if arm not in out]
+    worse = all(adjusted[arm] < SIGNIFICANT and sign * (means[arm] - means[leader]) > 0 for arm in rivals)
+    sure = aim.guard is None or kept[leader].low >= least
     standings = tuple(standing(place, arm) for place, arm in enumerate(order))
-    return Rung(len(transcripts), standings, told_apart and not kept[leader].low < least)
+    return Rung(len(transcripts), len(set(clusters)), standings, bool(rivals) and worse and sure)
+
+
+def winner(rung: Rung, aim: Aim) -> str | None:
+    """Return what a search found, given its last rung: the leader, if its mean keeps the guard."""
+    kept = aim.guard is None or rung.standings[0].guard >= aim.guard.least
+    return rung.leader if kept else None
 
 
 def confirm(run: Run, aim: Aim, arm: str, transcripts: Sequence[str]) -> Confirmation:
-    """Compare the found arm with the one in use, once, on held-out transcripts."""
+    """Compare the found arm with the one in use, once, on held-out transcripts.
+
+    Raises
+    ------
+    StatisticsError
+        No held-out unit has the metric in both arms, or the guard's metric is unknown for all of them.
+    """
     values = _matched(run, aim.metric, [arm, aim.against], transcripts)
-    kept = _guarded(run, aim, arm, transcripts).mean
+    kept = _guarded(run, aim, [arm], transcripts)[arm].mean
+    overflowed = _overflowed(run, aim, [arm, aim.against], transcripts)
     one, two = values[arm].to_numpy(), values[aim.against].to_numpy()
-    found = inference(one, two, _clusters(values), aim.seed) if arm != aim.against else {}
+    clusters = _clusters(values)
+    found = inference(one, two, clusters, aim.seed)
     low, high, p = (_number(found, name) for name in ("ci_low", "ci_high", "p_value"))
     wanted = one.mean() < two.mean() if aim.better == "lower" else one.mean() > two.mean()
-    if arm == aim.against:
-        verdict = "the arm in use was not beaten in the search"
+    if overflowed[arm]:
+        verdict = "not confirmed: it overflows on the sessions held out"
     elif aim.guard is not None and kept < aim.guard.least:
         verdict = f"not confirmed: {aim.guard} does not hold on the sessions held out"
     elif not wanted:
@@ -233,15 +270,42 @@ def confirm(run: Run, aim: Aim, arm: str, transcripts: Sequence[str]) -> Confirm
         verdict = "not confirmed: the sessions held out cannot tell the two apart"
     else:
         verdict = f"confirmed: {aim.better} on the sessions held out too"
-    used = len(set(_clusters(values)))
-    return Confirmation(arm, aim.against, used, float(one.mean()), float(two.mean()), low, high, p, kept, verdict)
+    return Confirmation(
+        arm,
+        aim.against,
+        len(set(clusters)),
+        float(one.mean()),
+        float(two.mean()),
+        low,
+        high,
+        p,
+        kept,
+        overflowed[arm],
+        overflowed[aim.against],
+        verdict,
+    )
+
+
+def _values(run: Run, metric: str, arms: Sequence[str], transcripts: Sequence[str]) -> pd.DataFrame:
+    """Return a metric of some arms on some transcripts; the kind of cost is the one that these units share."""
+    units = run.units
+    about = units[units["arm"].isin(arms) & units["transcript"].isin(transcripts)]
+    values = metric_values(run, metric, cost_kind(about))
+    return values[values["arm"].isin(arms) & values["transcript"].isin(transcripts)]
+
+
+def _overflowed(run: Run, aim: Aim, arms: Sequence[str], transcripts: Sequence[str]) -> dict[str, int]:
+    """Count each arm's units whose totals stop early; none where overflowing is itself what is compared."""
+    if aim.metric == "overflow":
+        return dict.fromkeys(arms, 0)
+    counts = _values(run, "overflow", arms, transcripts).groupby("arm")["value"].sum()
+    return {arm: int(counts.get(arm, 0)) for arm in arms}
 
 
 def _matched(run: Run, metric: str, arms: Sequence[str], transcripts: Sequence[str]) -> pd.DataFrame:
     """Return a column an arm, a row a unit that all of them finished with a value."""
-    values = metric_values(run, metric, cost_kind(run.units))
-    wanted = values[values["arm"].isin(arms) & values["transcript"].isin(transcripts)]
-    table = wanted.pivot_table(index=PAIR_KEY, columns="arm", values="value").reindex(columns=list(arms)).dropna()
+    values = _values(run, metric, arms, transcripts)
+    table = values.pivot_table(index=PAIR_KEY, columns="arm", values="value").reindex(columns=list(arms)).dropna()
     if table.empty:
         raise StatisticsError(
             f"search: no unit has {metric} in every one of {len(arms)} arms; look at what failed with "
@@ -258,21 +322,25 @@ class _Kept(NamedTuple):
     high: float = math.nan
 
 
-def _guarded(run: Run, aim: Aim, arm: str, transcripts: Sequence[str]) -> _Kept:
+def _guarded(run: Run, aim: Aim, arms: Sequence[str], transcripts: Sequence[str]) -> dict[str, _Kept]:
     if aim.guard is None:
-        return _Kept()
-    values = metric_values(run, aim.guard.metric, cost_kind(run.units))
-    mine = values[(values["arm"] == arm) & values["transcript"].isin(transcripts)].dropna(subset=["value"])
-    means = mine.groupby(["dataset", "transcript"])["value"].mean().to_numpy()
-    if not means.size:
-        raise StatisticsError(
-            f"search: {aim.guard.metric} is unknown for every unit of {arm}, so {aim.guard} cannot be checked; "
-            "leave the guard out, or name a metric that these sessions have"
-        )
-    if means.size < MINIMUM_TRANSCRIPTS:
-        return _Kept(float(means.mean()))
-    interval = estimators.clustered_interval(means, seed=aim.seed)
-    return _Kept(float(means.mean()), interval.low, interval.high)
+        return dict.fromkeys(arms, _Kept())
+    values = _values(run, aim.guard.metric, arms, transcripts).dropna(subset=["value"])
+    by_transcript = values.groupby(["arm", "dataset", "transcript"])["value"].mean()
+    kept = {}
+    for arm in arms:
+        if arm not in by_transcript.index:
+            raise StatisticsError(
+                f"search: {aim.guard.metric} is unknown on all of the {len(transcripts)} sessions that {arm} ran on, "
+                f"so {aim.guard} cannot be checked; begin with more sessions (--first), name a metric that they have, "
+                "or leave the guard out"
+            )
+        means = by_transcript.loc[[arm]].to_numpy()
+        kept[arm] = _Kept(float(means.mean()))
+        if means.size >= MINIMUM_TRANSCRIPTS:
+            interval = estimators.clustered_interval(means, seed=aim.seed)
+            kept[arm] = _Kept(interval.estimate, interval.low, interval.high)
+    return kept
 
 
 def _clusters(values: pd.DataFrame) -> list[object]:

@@ -40,13 +40,13 @@ EXAMPLES = """\
 """
 TEXT = """\
 Takes what run takes. All arms run on a few sessions, the better half on twice as many, and so on (successive
-halving), until the paired test tells the leader from every arm still in. The winner then meets the arm in use once,
-on sessions held out from the start. Units are an ordinary run's: `run` with the same words does the rest, `show` and
-`compare` read it, and the same search again repeats no unit.
+halving), until the paired test tells the leader from every arm still in. What was found then meets the arm in use
+once, on sessions held out from the start. Units are an ordinary run's: `run` with the same words does the rest, `show`
+and `compare` read it, and the same search again repeats no unit.
 
 Exit codes: 0 finished, confirmed or not; 1 usage or configuration; 2 units failed; 130 interrupted."""
 _MANY, _SMALLEST_P = 1000, 0.001
-_GUARD = re.compile(r"\s*(\w+)\s*>=\s*(-?[0-9.]+(?:[eE]-?[0-9]+)?)\s*")
+_GUARD = re.compile(r"\s*(\w+)\s*>=\s*(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*")
 
 
 class _Halted(CompactionLabError):
@@ -82,7 +82,7 @@ def register(verbs: argparse._SubParsersAction[Parser]) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Search, confirm, and keep what was found beside the run."""
     from compaction_lab.commands.plan import planned
-    from compaction_lab.search import confirm, search, split
+    from compaction_lab.search import confirm, search, split, winner
 
     plan = planned(args)
     aim, arms, names = _aim(args, plan)
@@ -96,25 +96,28 @@ def execute(args: argparse.Namespace) -> int:
         for rung in search(aim, arms, searched, work):
             rungs.append(rung)
             say(f"\n{_rung_text(rung, aim)}")
-        winner = rungs[-1].standings[0]
-        if aim.guard is None or winner.guard >= aim.guard.least:
-            final = confirm(work(sorted({winner.arm, aim.against}), held_out), aim, winner.arm, held_out)
+        found = winner(rungs[-1], aim)
+        if found not in (None, aim.against):
+            final = confirm(work([found, aim.against], held_out), aim, found, held_out)
     except _Halted as halted:
         print(f"search: {halted}", file=sys.stderr)
         return 130 if halted.interrupted else 2
+    conclusion = final.verdict if final else _nothing(found, aim)
     full = len(plan.units)
-    say(f"\n{_confirmation_text(final, aim)}\n{_fill(f'Units: {len(work.units):,}; the whole grid has {full:,}.')}")
-    found = {
+    say(f"\n{_end_text(conclusion, final, aim)}\n{_fill(f'Units: {len(work.units):,}; the whole grid has {full:,}.')}")
+    kept = {
         "aim": asdict(aim),
         "searched": searched,
         "held_out": held_out,
         "rungs": [asdict(rung) for rung in rungs],
+        "found": found,
+        "conclusion": conclusion,
         "confirmation": asdict(final) | {"difference": final.difference} if final else None,
         "units": {"used": len(work.units), "whole_grid": full},
     }
-    text = json.dumps(_known_only(found), indent=2)
+    text = json.dumps(_known_only(kept), indent=2, allow_nan=False)
     (plan.folder / "search.json").write_text(text + "\n", encoding="utf-8")
-    print(text if args.json else f"Run: {plan.folder} (search.json holds every rung)")
+    print(text if args.json else f"search.json holds every rung.\nRun: {plan.folder}")
     return 0
 
 
@@ -128,25 +131,30 @@ class _Work:
 
     def __call__(self, arms: Sequence[str], transcripts: Sequence[str]) -> Run:
         from compaction_lab.commands.manifest import manifest
+        from compaction_lab.commands.plan import skipped_records
         from compaction_lab.sweep.loading import load_run
         from compaction_lab.sweep.progress import Progress
-        from compaction_lab.sweep.runner import Policy, execute, plan
+        from compaction_lab.sweep.runner import Policy, execute, plan, settled
 
         args, full = self.args, self.full
         grid = replace(full.grid, cells=tuple(cell for cell in full.grid.cells if cell.arm in arms))
         part = plan(grid, full.folder, lambda _: transcripts)
         self.units.update(part.units)
-        if part.owed:
+        if not settled(part):
             progress = Progress(len(part.owed), sys.stderr, quiet=args.quiet)
-            description = manifest(full, args.argv, args.overrides, args.arm)
+            odd = skipped_records(full)
+            for line in odd if len(self.units) == len(part.units) else ():
+                progress.say(line, always=True)
+            description = manifest(full, args.argv, args.overrides, args.arm) | {"odd_records": [*odd]}
             try:
                 tally = execute(part, Policy(jobs=args.jobs, max_cost_usd=args.max_cost), description, progress)
             finally:
                 progress.close()
             if tally.owed:
-                reasons = "; ".join(tally.errors) or tally.stopped or "interrupted"
+                reasons = "; ".join([*tally.errors, *([tally.stopped] if tally.stopped else [])]) or "interrupted"
+                owed = f"{count(tally.owed, 'unit')} of {len(part.units):,} not done"
                 raise _Halted(
-                    f"{count(tally.owed, 'unit')} of this rung not done ({reasons}); the same command goes on",
+                    f"{owed} ({reasons}); the same command goes on",
                     interrupted=tally.interrupted,
                 )
         return load_run(full.folder)
@@ -154,7 +162,9 @@ class _Work:
 
 def _aim(args: argparse.Namespace, plan: Plan) -> tuple[Aim, list[str], list[str]]:
     """Return what is looked for, among which arms, on which transcripts."""
+    from compaction_lab.records import UNIT_COLUMNS
     from compaction_lab.search import Aim
+    from compaction_lab.statistics.comparison import OWN_METRICS
 
     if len(plan.transcripts) != 1:
         raise ConfigurationError(f"search: {len(plan.transcripts)} datasets; give one, whose sessions can be split")
@@ -163,11 +173,18 @@ def _aim(args: argparse.Namespace, plan: Plan) -> tuple[Aim, list[str], list[str
     baseline = plan.grid.baseline
     labels = list(dict.fromkeys(cell.arm for cell in plan.grid.cells))
     against = args.against or baseline
-    if against not in labels:
-        raise ConfigurationError(
-            f"search: no arm {against!r} in this grid to search against (--against); arms: {', '.join(labels)}"
-        )
+    if against is None or against not in labels:
+        missing = f"no arm {against!r} in this grid" if against else "this grid has no baseline arm"
+        raise ConfigurationError(f"search: {missing}; --against names the arm in use, one of: {', '.join(labels)}")
     arms = [label for label in labels if label != baseline or label == against]
+    if not set(arms) - {against}:
+        raise ConfigurationError(
+            f"search: no arm but {against!r}, the one in use; sweep a parameter (strategy.keep_last=2,4,8) or add --arm"
+        )
+    metrics = sorted({*UNIT_COLUMNS, *OWN_METRICS, "reduction_vs_baseline"} - {"outcome", "error", "cost_kind"})
+    for metric in (args.metric, *([args.guard.metric] if args.guard else [])):
+        if metric not in metrics:
+            raise ConfigurationError(f"search: no metric {metric!r}; metrics: {', '.join(metrics)}")
     aim = Aim(args.metric, against, args.better, args.guard, args.held_out, args.first, args.factor, args.split_seed)
     (names,) = plan.transcripts.values()
     return aim, arms, names
@@ -190,12 +207,11 @@ def _before(aim: Aim, arms: Sequence[str], searched: Sequence[str], held_out: Se
 
 
 def _rung_text(rung: Rung, aim: Aim) -> str:
-    head = ["arm", "mean", "to leader", "95 % interval", "p"]
+    head = ["arm", "mean", "from leader, 95 %", "p", *(["guard"] if aim.guard else []), ""]
     rows = [
         [
             each.arm,
             _figure(each.mean),
-            _figure(each.difference) if place else "",
             _interval(each.ci_low, each.ci_high) if place else "",
             _p(each.p_holm) if place else "",
             *([fraction(each.guard, 2)] if aim.guard else []),
@@ -203,24 +219,34 @@ def _rung_text(rung: Rung, aim: Aim) -> str:
         ]
         for place, each in enumerate(rung.standings)
     ]
-    head += [*(["guard"] if aim.guard else []), ""]
-    end = "\nThe leader is told apart from every arm still in." if rung.settled and len(rows) > 1 else ""
-    return f"{count(rung.transcripts, 'session')}, {count(len(rows), 'arm')}\n{text_table(head, rows)}{end}"
+    compared = f", {rung.compared:,} with {aim.metric} in every arm" if rung.compared < rung.transcripts else ""
+    end = "\nThe leader is told apart from every arm still in." if rung.settled else ""
+    title = _fill(f"{count(rung.transcripts, 'session')}{compared}, {count(len(rows), 'arm')}")
+    return f"{title}\n{text_table(head, rows)}{end}"
 
 
-def _confirmation_text(final: Confirmation | None, aim: Aim) -> str:
-    if final is None:
-        return _fill(f"Found nothing: no arm has a mean of {aim.guard}.")
-    if final.arm == final.against:
-        return _fill(f"Found: {final.arm}, which is in use already.")
-    figures = (
-        f"{final.arm} {_figure(final.mean)}, {final.against} {_figure(final.mean_against)}: "
-        f"{_figure(final.difference)} (95 % interval {_interval(final.ci_low, final.ci_high)}, "
-        f"p {_p(final.p_value)})"
+def _nothing(found: str | None, aim: Aim) -> str:
+    """Say why there is nothing to confirm."""
+    if found is not None:
+        return f"found nothing better than {found}, the arm in use"
+    return "found nothing: no arm " + (
+        f"has a mean {aim.guard} and fits the window" if aim.guard else "fits the window"
     )
-    guard = f"; mean {aim.guard.metric} {fraction(final.guard, 2)}" if aim.guard else ""
-    text = f"{final.verdict[0].upper()}{final.verdict[1:]}. On {count(final.transcripts, 'session')} held out: "
-    return _fill(f"{text}{aim.metric} of {figures}{guard}.")
+
+
+def _end_text(conclusion: str, final: Confirmation | None, aim: Aim) -> str:
+    text = f"{conclusion[0].upper()}{conclusion[1:]}."
+    if final is None:
+        return _fill(text)
+    text += (
+        f" On {count(final.transcripts, 'session')} held out: {aim.metric} of {final.arm} {_figure(final.mean)}, "
+        f"{final.against} {_figure(final.mean_against)}: {_figure(final.difference)} (95 % interval "
+        f"{_interval(final.ci_low, final.ci_high)}, p {_p(final.p_value)})"
+    )
+    text += f"; mean {aim.guard.metric} {fraction(final.guard, 2)}." if aim.guard else "."
+    if final.overflowed_against:
+        text += f" {final.against} overflowed in {count(final.overflowed_against, 'unit')}, whose totals stop early."
+    return _fill(text)
 
 
 def _fill(text: str) -> str:
@@ -240,9 +266,9 @@ def _interval(low: float, high: float) -> str:
 
 
 def _known_only(value: object) -> object:
-    """Return a value for JSON: numbers that are not known as null."""
+    """Return a value for JSON: numbers that are not known or have no bound as null."""
     if isinstance(value, dict):
         return {key: _known_only(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_known_only(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

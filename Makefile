@@ -40,8 +40,11 @@ notebooks: $(VENV)/.installed-dev ## run every notebook from its paired text
 	@$(BIN)/jupytext --quiet --to ipynb notebooks/*.py
 	@$(BIN)/python -m pytest --nbmake --overwrite notebooks/*.ipynb
 
-bench: $(VENV)/.installed ## where the time goes, against one tokenizer pass
-	@$(BIN)/python benchmarks/bench_replay.py
+bench: $(VENV)/.installed-dev ## where the time goes, and our time beside Agent Framework's (half an hour; ARGS=--quick: a minute or two)
+	@$(BIN)/python benchmarks/bench_replay.py $(if $(findstring --quick,$(ARGS)),500)
+	@$(BIN)/python benchmarks/bench_agent_framework.py $(ARGS)
+	@$(BIN)/python benchmarks/bench_long_session.py $(if $(findstring --quick,$(ARGS)),1000)
+	@$(BIN)/python benchmarks/bench_sweep.py $(if $(findstring --quick,$(ARGS)),2000)
 
 oracles: $(VENV)/.installed-dev ## fuzz against the frameworks themselves, each in its own environment under .oracles/
 	@$(BIN)/python oracles/run.py all --setup

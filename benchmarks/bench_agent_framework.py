@@ -148,11 +148,15 @@ def main() -> None:
     parser.add_argument("--ours", default="100,1000,5000,10000", help="sizes in messages")
     parser.add_argument("--theirs", default="100,1000,5000", help="sizes in messages")
     parser.add_argument("--only", default="", help="one strategy")
+    parser.add_argument("--quick", action="store_true", help="small sizes only: under a minute")
     options = parser.parse_args()
+    if options.quick:
+        options.ours, options.theirs = "100,1000", "100,300"
     logging.getLogger("agent_framework").disabled = True
     chosen = [name for name in STRATEGIES if options.only in name]
     _warm(chosen)
-    for name in chosen:
+    for at, name in enumerate(chosen, 1):
+        print(f"[{at}/{len(chosen)}] {name}, {time.strftime('%H:%M:%S')}", flush=True)
         own = {
             size: _timed(lambda size=size, name=name: ours(name, conversation(size))) for size in _sizes(options.ours)
         }

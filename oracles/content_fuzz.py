@@ -16,6 +16,7 @@ from typing import Any
 
 from content_cases import STRATEGIES, case
 from content_ours import ours
+from tally import Tally, report
 
 HERE = Path(__file__).parent
 FROZEN_CASES, FROZEN_CHARACTERS, SHOWN = 15, 4_000, 2
@@ -49,25 +50,24 @@ def main() -> int:
     if options.freeze:
         options.freeze.unlink(missing_ok=True)
     names = [name for name, (framework, _, _) in STRATEGIES.items() if framework == options.framework]
-    return max(compare(name, run, options) for name in names)
+    return report([compare(name, run, options) for name in names])
 
 
-def compare(name: str, run: str, options: argparse.Namespace) -> int:
-    """Compare one strategy; return 1 when an answer differs."""
+def compare(name: str, run: str, options: argparse.Namespace) -> Tally:
+    """Compare one strategy."""
     cases = [case(name, seed) for seed in range(options.start, options.start + options.count)]
     answers = theirs(cases, run)
-    wrong, acted = [], 0
+    tally = Tally(name, cases=len(cases))
     for each, answer in zip(cases, answers, strict=True):
         mine = ours(each)
-        acted += answer != [each["messages"][:stop] for stop in each["stops"]]
+        tally.acted += answer != [each["messages"][:stop] for stop in each["stops"]]
         if mine != answer:
-            wrong.append(each["seed"])
-            if len(wrong) <= SHOWN:
+            tally.differ += 1
+            if tally.differ <= SHOWN:
                 show(each, mine, answer)
-    print(f"{name}: {len(cases)} cases, {acted} with changes, {len(wrong)} differ {wrong[:10]}")
-    if options.freeze and not wrong:
+    if options.freeze and not tally.differ:
         freeze(options.freeze, cases, answers)
-    return 1 if wrong else 0
+    return tally
 
 
 def freeze(file: Path, cases: list[dict[str, Any]], answers: list[list[list[dict[str, Any]]]]) -> None:

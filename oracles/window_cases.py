@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tally import Tally, report
+
 from compaction_lab.arm import ArmRun, Slot
 from compaction_lab.conversation.context import Context
 from compaction_lab.conversation.counting import counting_rule
@@ -335,8 +337,8 @@ def packed(case: Case, kept: list[Any]) -> list[Any]:
     return [[numbers.get(json.dumps(line), line) for line in stop] for stop in kept]
 
 
-def main() -> None:
-    """Compare, or freeze."""
+def main() -> int:
+    """Compare, or freeze; return 1 when an answer differs or is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("framework", choices=FRAMEWORKS)
     parser.add_argument("--python", required=True)
@@ -353,20 +355,22 @@ def main() -> None:
             {"case": c, "kept": packed(c, a["kept"])} for c, a in zip(cases, answers, strict=True) if "error" not in a
         ]
         given.freeze.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        return
-    different, errors, dropped = 0, 0, 0
+        return 0
+    tallies = {kind.name: Tally(kind.name) for kind in FRAMEWORKS[given.framework]}
     for number, (made, answer) in enumerate(zip(cases, answers, strict=True), given.first):
+        tally = tallies[made["kind"]]
+        tally.cases += 1
         if "error" in answer:
-            errors += 1
-            if errors <= 2:
+            tally.errors += 1
+            if tally.errors <= 2:
                 print(number, made["kind"], answer["error"])
             continue
         mine = ours(made)
-        dropped += any(len(kept) < stop for kept, stop in zip(mine, made["stops"], strict=True))
+        tally.acted += any(len(kept) < stop for kept, stop in zip(mine, made["stops"], strict=True))
         if mine == answer["kept"]:
             continue
-        different += 1
-        if different <= 2:
+        tally.differ += 1
+        if tally.differ <= 2:
             print(number, made["kind"], json.dumps(made["parameters"]), "stops", made["stops"])
             for m in made["messages"]:
                 calls = [call["id"] for call in m["calls"]]
@@ -375,8 +379,7 @@ def main() -> None:
                 if a != b:
                     print("  at", made["stops"][at], "\n  ours  ", _brief(a), "\n  theirs", _brief(b))
                     break
-    print(f"{given.framework}: {len(cases)} cases, {dropped} with a loss, {different} differ, {errors} errors")
-    sys.exit(1 if different else 0)
+    return report(list(tallies.values()))
 
 
 def _brief(kept: list[Any]) -> list[str]:
@@ -384,4 +387,4 @@ def _brief(kept: list[Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -48,10 +48,10 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def command(*words: str, folder: Path) -> subprocess.Popen[str]:
+def command(*words: str, folder: Path, start: tuple[str, ...] = ("-m", "compaction_lab")) -> subprocess.Popen[str]:
     root = Path(__file__).resolve().parents[1]
     environment = {**os.environ, "PYTHONPATH": str(root)}
-    line = [sys.executable, "-m", "compaction_lab", *words]
+    line = [sys.executable, *start, *words]
     return subprocess.Popen(
         line, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -172,6 +172,28 @@ def test_killed_at_random_moments_and_resumed_a_run_is_the_same(
     interrupted = exported("sweep", capfdbinary)
     assert main([*COMMAND[:-1], "whole"]) == 0
     assert exported("whole", capfdbinary) == interrupted
+
+
+JUMPING = """
+import itertools, runpy, sys, time
+real, jumps = time.time, itertools.cycle((0, 86_400, -86_400, 3, -7))
+time.time = lambda: real() + next(jumps)
+if __name__ == "__main__":  # workers start from this file too
+    runpy.run_module("compaction_lab", run_name="__main__")
+"""
+
+
+def test_a_clock_that_jumps_changes_nothing(desk: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    (desk / "jumping.py").write_text(JUMPING)
+    process = command(*COMMAND, folder=desk, start=("jumping.py",))
+    wait_for_rows(process, desk, 5)
+    process.kill()
+    process.communicate()
+    code, _, err = finish(command(*COMMAND, "-j", "2", folder=desk, start=("jumping.py",)))
+    assert (code, err.count("Traceback")) == (0, 0)
+    jumped = exported("sweep", capfdbinary)
+    assert main([*COMMAND[:-1], "whole"]) == 0
+    assert exported("whole", capfdbinary) == jumped
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

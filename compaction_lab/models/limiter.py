@@ -8,9 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from compaction_lab.models.patience import LONGEST_ASKED_S
 from compaction_lab.models.shared_file import cache_folder, transaction
 
 WINDOW_S = 60.0
+AHEAD_S = 1.0
+"""What is noted for later than this lies in the future because the clock was set back: it counts for nothing."""
+
 _TABLES = (
     "create table if not exists spent (provider text, at_s real, tokens integer)",
     "create table if not exists held (provider text primary key, until_s real)",
@@ -85,11 +89,11 @@ class RateLimiter:
         free = self.limits == Limits()
         with transaction(self.path, write=not free) as database:
             held = database.execute("select until_s from held where provider = ?", (self.provider,)).fetchone()
-            if held is not None and held[0] > now_s:
+            if held is not None and now_s < held[0] <= now_s + LONGEST_ASKED_S:
                 return float(held[0]) - now_s
             if free:
                 return 0.0
-            database.execute("delete from spent where at_s <= ?", (now_s - WINDOW_S,))
+            database.execute("delete from spent where at_s <= ? or at_s > ?", (now_s - WINDOW_S, now_s + AHEAD_S))
             spent = database.execute(
                 "select at_s, tokens from spent where provider = ? order by at_s", (self.provider,)
             ).fetchall()

@@ -51,6 +51,16 @@ def test_tokens_a_minute_are_kept_and_an_oversized_request_goes_alone(tmp_path: 
     assert one.wait(1) >= 60
 
 
+def test_a_clock_that_is_set_back_holds_nobody(tmp_path: Path) -> None:
+    clock = Clock()
+    one = limiter(tmp_path / "limits.sqlite", clock, requests_per_minute=1)
+    one.wait(1)
+    one.hold(30)
+    clock.now_s -= 86_400
+    assert one.wait(1) == 0
+    assert 60 <= one.wait(1) <= 66
+
+
 def test_a_pause_that_a_provider_asks_for_holds_all_who_ask_it(tmp_path: Path) -> None:
     path, clock = tmp_path / "limits.sqlite", Clock()
     one, two, other = limiter(path, clock), limiter(path, clock, requests_per_minute=9), limiter(path, clock, "b")

@@ -63,6 +63,11 @@ class Aim:
         By how much each rung has more transcripts and fewer arms.
     seed
         Of the split, the order of transcripts, and the resampling.
+
+    Raises
+    ------
+    StatisticsError
+        With this metric or factor no search is possible.
     """
 
     metric: str
@@ -73,6 +78,15 @@ class Aim:
     first: int = 8
     factor: int = 2
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be searched."""
+        if self.factor < 2:  # noqa: PLR2004 - halves, or less
+            raise StatisticsError(f"search: a factor of {self.factor} would never drop an arm; expected at least 2")
+        if "reduction_vs_baseline" in (self.metric, self.guard.metric if self.guard else ""):
+            raise StatisticsError(
+                "search: reduction_vs_baseline needs the baseline arm on every session; look for low input_tokens"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +189,8 @@ def search(aim: Aim, arms: Sequence[str], transcripts: Sequence[str], work_off: 
     Raises
     ------
     StatisticsError
-        As :func:`judged`; or the metric is one that cannot be searched.
+        As :func:`judged`.
     """
-    if "reduction_vs_baseline" in (aim.metric, aim.guard.metric if aim.guard else ""):
-        raise StatisticsError(
-            "search: reduction_vs_baseline needs the baseline arm on every session; search for low input_tokens instead"
-        )
     alive, size = list(arms), min(aim.first, len(transcripts))
     while True:
         names = list(transcripts[:size])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -45,11 +46,18 @@ class Document:
 
 
 def reader_folder(folder: Path) -> Path:
-    """Put into a folder what the documents speak of: a recorded session, ten sessions, and a message list."""
+    """Put into a folder what the documents speak of: a session, ten and two dozen sessions, and a message list."""
     shutil.copy(ROOT / "datasets/coding_session/session.jsonl", folder / "session.jsonl")
     shutil.copy(ROOT / "datasets/help_desk/sessions.jsonl", folder / "sessions.jsonl")
+    write_sessions(folder / "two_dozen_sessions.jsonl", 24)
     (folder / "messages.json").write_text(json.dumps(MESSAGES), encoding="utf-8")
     return folder
+
+
+def write_sessions(path: Path, number: int) -> None:
+    """Write help desk sessions, the ten of the dataset first."""
+    session = runpy.run_path(str(ROOT / "datasets/help_desk/make.py"))["session"]
+    path.write_text("".join(f"{json.dumps(session(at))}\n" for at in range(number)), encoding="utf-8")
 
 
 def python(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

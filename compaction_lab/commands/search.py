@@ -168,8 +168,6 @@ def _aim(args: argparse.Namespace, plan: Plan) -> tuple[Aim, list[str], list[str
 
     if len(plan.transcripts) != 1:
         raise ConfigurationError(f"search: {len(plan.transcripts)} datasets; give one, whose sessions can be split")
-    if args.factor == 1:
-        raise ConfigurationError("search: --factor 1 would never drop an arm; expected at least 2")
     baseline = plan.grid.baseline
     labels = list(dict.fromkeys(cell.arm for cell in plan.grid.cells))
     against = args.against or baseline

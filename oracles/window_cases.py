@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tally import Tally, report
-
 from compaction_lab.arm import ArmRun, Slot
 from compaction_lab.conversation.context import Context
 from compaction_lab.conversation.counting import counting_rule
@@ -339,6 +337,8 @@ def packed(case: Case, kept: list[Any]) -> list[Any]:
 
 def main() -> int:
     """Compare, or freeze; return 1 when an answer differs or is missing."""
+    from tally import Tally, report  # here, because tests import this file from elsewhere
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("framework", choices=FRAMEWORKS)
     parser.add_argument("--python", required=True)

@@ -10,7 +10,7 @@ export COMPACTION_LAB_DATA
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help lab install test test-llm check format notebooks bench oracles reports clean
+.PHONY: help lab install test test-llm check format notebooks bench oracles reports studies clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,10 +41,12 @@ notebooks: $(VENV)/.installed-dev ## run every notebook from its paired text
 	@$(BIN)/python -m pytest --nbmake --overwrite notebooks/*.ipynb
 
 bench: $(VENV)/.installed-dev ## where the time goes, and our time beside Agent Framework's (half an hour; ARGS=--quick: a minute or two)
-	@$(BIN)/python benchmarks/bench_replay.py $(if $(findstring --quick,$(ARGS)),500)
+	@$(BIN)/python benchmarks/bench_replay.py
 	@$(BIN)/python benchmarks/bench_agent_framework.py $(ARGS)
-	@$(BIN)/python benchmarks/bench_long_session.py $(if $(findstring --quick,$(ARGS)),1000)
-	@$(BIN)/python benchmarks/bench_sweep.py $(if $(findstring --quick,$(ARGS)),2000)
+ifeq ($(findstring --quick,$(ARGS)),)
+	@$(BIN)/python benchmarks/bench_long_session.py
+	@$(BIN)/python benchmarks/bench_sweep.py
+endif
 
 oracles: $(VENV)/.installed-dev ## fuzz against the frameworks themselves, each in its own environment under .oracles/
 	@$(BIN)/python oracles/run.py all --setup
@@ -56,6 +58,12 @@ reports: $(VENV)/.installed ## everything under reports/ made again, but for the
 	  rm -rf reports/$$name && $(BIN)/compaction-lab run experiment=$$name --quiet && \
 	  $(BIN)/compaction-lab report $$name --out reports/$$name --format png,svg,pdf || exit 1; \
 	done
+
+DATA ?= $(COMPACTION_LAB_DATA)/published
+
+studies: $(VENV)/.installed ## reports/studies made again from the public data in DATA=DIR; what is absent is named
+	@$(BIN)/compaction-lab run experiment=laptop_catalog --quiet
+	@$(BIN)/compaction-lab study all --data $(DATA)
 
 clean: ## remove the virtual environment and caches; runs stay
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from compaction_lab.analysis.studies import semantic_kernel
+from compaction_lab.analysis.studies.tables import write_study
+from compaction_lab.commands.study import USUAL_RUN
 from compaction_lab.report.tables import to_csv
 from compaction_lab.report.writing import FIGURES, write_tables
 from compaction_lab.sweep.loading import Run, load_run
@@ -18,10 +21,15 @@ MADE = re.findall(r"^REPORTS := (.*)$", (ROOT / "Makefile").read_text(encoding="
 
 
 @pytest.fixture(scope="module", params=MADE)
-def fresh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def fresh_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("fresh")
     run_command(f"compaction-lab run experiment={request.param} --quiet", folder)
-    return load_run(folder / "experiments" / request.param)
+    return folder / "experiments" / str(request.param)
+
+
+@pytest.fixture(scope="module")
+def fresh(fresh_folder: Path) -> Run:
+    return load_run(fresh_folder)
 
 
 def test_kept_tables_equal_those_of_a_fresh_run(fresh: Run, tmp_path: Path) -> None:
@@ -38,6 +46,13 @@ def test_kept_figures_show_the_data_of_a_fresh_run(fresh: Run) -> None:
     assert {path.stem for path in kept.iterdir()} == set(drawn)
     for name, spec in drawn.items():
         assert (kept / f"{name}.csv").read_text(encoding="utf-8") == to_csv(spec.frame(fresh)), name
+
+
+def test_the_kept_study_of_the_article_equals_that_of_a_fresh_run(fresh_folder: Path, tmp_path: Path) -> None:
+    if fresh_folder.name != USUAL_RUN:
+        pytest.skip("the study reads another run")
+    for path in write_study(semantic_kernel.recompute(fresh_folder), tmp_path):
+        assert path.read_bytes() == (ROOT / "reports/studies" / path.name).read_bytes(), f"{path.name}: `make studies`"
 
 
 def test_every_report_that_make_writes_lists_its_files() -> None:

@@ -13,6 +13,7 @@ from compaction_lab.analysis.studies.registry import STUDIES, study
 from compaction_lab.analysis.studies.tables import to_csv, to_markdown, write_study
 from compaction_lab.cli import main
 from compaction_lab.errors import ConfigurationError
+from tests.documents import ROOT
 
 FROM_DATA = ("complexity_trap", "context_rot", "lost_in_compaction", "ahc", "lost_in_the_middle")
 
@@ -41,6 +42,15 @@ def test_every_line_passes_or_is_explained(recomputed: Callable[[str], Study], n
     assert [one.quantity for one in done.lines if one.verdict == DIFFERS] == []
     assert [one.quantity for one in done.lines if one.verdict == EXPLAINED and not one.note] == []
     assert done.counts[PASS] >= 9
+
+
+@pytest.mark.parametrize("name", [*FROM_DATA, "conformance_kit", "offline_evidence"])
+def test_kept_tables_equal_those_of_a_fresh_run(
+    recomputed: Callable[[str], Study], public_data: Callable[[str], Path], tmp_path: Path, name: str
+) -> None:
+    public_data("long_memory" if name == "offline_evidence" else f"published/{name}")
+    for path in write_study(recomputed(name), tmp_path):
+        assert path.read_bytes() == (ROOT / "reports/studies" / path.name).read_bytes(), f"{path.name}: `make studies`"
 
 
 def test_the_hybrid_on_the_instances_it_ran_on(recomputed: Callable[[str], Study]) -> None:

@@ -15,6 +15,7 @@ from compaction_lab.conversation.context import Context, Edit, Key, Placed
 from compaction_lab.conversation.messages import JSON, Message, Text, ToolDefinition, system, user
 from compaction_lab.models.base import ModelReply, ModelRequest
 from compaction_lab.strategies.base import Compaction, Replies, Requests, Situation, Steps, Strategy, Trigger, steps
+from compaction_lab.strategies.pins import outside, unpinned
 from compaction_lab.strategies.reading import Reading, Transcript
 
 SummaryRole = Literal["user", "assistant", "system"]
@@ -231,6 +232,9 @@ def summarized(
     verify_prompt: str = "",
 ) -> Steps:
     """Ask for one summary and put it in the place of its span; a reply that may not be used changes nothing (G12)."""
+    span = _spared(situation.context, span)
+    if not span.hidden:
+        return Compaction(outcome="rejected: everything old is pinned")
     transcript = _transcript(situation, span, reading)
     request = (
         wording.self_request(situation)
@@ -258,6 +262,7 @@ def answer(request: ModelRequest, acceptance: Acceptance, wording: Wording | Non
 def placed(situation: Situation, span: Span, summary: Message, acceptance: Acceptance, left_out: int = 0) -> Compaction:
     """Return the compaction that puts a summary in the place of its span, unless it is no shorter."""
     counter = situation.counter
+    span = _spared(situation.context, span)
     new = (summary, *span.following)
     before = sum(counter.message(entry.message) for entry in span.hidden)
     after = sum(map(counter.message, new))
@@ -267,6 +272,11 @@ def placed(situation: Situation, span: Span, summary: Message, acceptance: Accep
     if left_out:
         reason += f", {left_out} of them unread by the summarizer"
     return Compaction(replacement(situation.context, span.hidden, span.before, new), reason=reason)
+
+
+def _spared(context: Context, span: Span) -> Span:
+    """Return a span without what pins hold."""
+    return replace(span, hidden=unpinned(context, span.hidden), before=outside(context, span.before))
 
 
 def replacement(

@@ -41,6 +41,11 @@ def drawn(conversations: st.SearchStrategy[list[Message]], count: int) -> list[l
 
 
 VALID = drawn(conversations(most_turns=3, most_steps=3, pins=False), 30)[-6:]
+PINNED = [
+    messages
+    for messages in drawn(conversations(most_turns=3, most_steps=3, pins=True), 60)
+    if any(message.pinned for message in messages)
+][-6:]
 MESSY = drawn(messy_conversations(), 10)[-2:]
 
 
@@ -71,6 +76,12 @@ def moments(log: Log, placed: PlacedStrategy) -> list[tuple[Occasion, int]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_was_valid_stays_valid_and_grows_no_longer_but_for_what_the_preset_says(name: str) -> None:
     for messages in VALID:
+        stays_valid(name, messages)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pinned_messages_stay_as_they_are_and_what_is_around_them_stays_valid(name: str) -> None:
+    for messages in PINNED:
         stays_valid(name, messages)
 
 

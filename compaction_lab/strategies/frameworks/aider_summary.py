@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from compaction_lab.conversation.context import Edit, Key, Placed
 from compaction_lab.conversation.messages import Message, Text
 from compaction_lab.strategies.base import Compaction, Replies, Requests, Situation, Steps
+from compaction_lab.strategies.pins import outside, unpinned
 from compaction_lab.strategies.reading import Reading
 from compaction_lab.strategies.registry import at_least, register
 from compaction_lab.strategies.spans import leading_system
@@ -55,11 +56,11 @@ class ChatSummary:
 
     def _summarize(self, situation: Situation) -> Steps:
         every = list(situation.context.entries())
-        entries = [entry for entry in every[leading_system(every) :] if not entry.message.pinned]
+        entries = unpinned(situation.context, every[leading_system(every) :])
         count = situation.counter.message
         if sum(count(entry.message) for entry in entries) <= self.max_tokens:
             return Compaction()
-        work = _Work(tuple(entries))
+        work = _Work(entries)
         outcome = yield from self._reduce(work, situation)
         if outcome:
             return Compaction(outcome=outcome)
@@ -67,7 +68,7 @@ class ChatSummary:
         hidden = tuple(entry.key for entry in entries if entry.key not in kept)
         new = [entry.message for entry in work.entries if entry.key == _NEW]
         following = next((entry.key for entry in work.entries if entry.key != _NEW), None)
-        (key,) = free_keys(situation.context, hidden, following, 1)
+        (key,) = free_keys(situation.context, hidden, outside(situation.context, following), 1)
         edits = [Edit("summarised", hidden, Placed(key, new[0]))]
         if work.entries[-1].message.role != "assistant":
             edits.append(Edit("inserted", (), self._okay(situation, key)))

@@ -9,6 +9,7 @@ from compaction_lab.conversation.context import Placed
 from compaction_lab.conversation.log import is_system
 from compaction_lab.conversation.messages import Message, Text
 from compaction_lab.strategies.base import Compaction, Situation, Steps
+from compaction_lab.strategies.pins import unpinned
 from compaction_lab.strategies.reading import Reading
 from compaction_lab.strategies.registry import register
 from compaction_lab.strategies.summaries import INSTRUCTION, Acceptance, Span, Wording, continuing, placed
@@ -51,7 +52,7 @@ class SummarizeMessages:
             return Compaction()
         entries = list(situation.context.entries())
         work = tuple(e for e in entries if e.message.role != "system" or not is_system(e.message))
-        work = tuple(entry for entry in work if not entry.message.pinned)
+        work = unpinned(situation.context, work)
         if not work:
             return Compaction()
         window = self.context_window

@@ -8,6 +8,7 @@ from compaction_lab.conversation.context import Placed
 from compaction_lab.conversation.log import Log
 from compaction_lab.conversation.messages import Message
 from compaction_lab.strategies.base import Compaction, Occasion, Situation, Steps
+from compaction_lab.strategies.pins import unpinned
 from compaction_lab.strategies.reading import Reading
 from compaction_lab.strategies.registry import at_least, register
 from compaction_lab.strategies.spans import Entries, is_summary, leading_system, result_units
@@ -170,7 +171,7 @@ def _summarized(
 ) -> Compaction | Steps:
     count = situation.counter.message
     known = [entry for entry in entries if is_summary(entry.message)]
-    hidden = tuple(sorted((entry for entry in hidden if not entry.message.pinned), key=lambda entry: entry.key))
+    hidden = tuple(sorted(unpinned(situation.context, hidden), key=lambda entry: entry.key))
     if not hidden:
         return Compaction()
     last = count(known[-1].message) if known else 0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from compaction_lab.conversation.context import Edit
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.strategies.base import Compaction, Situation, Steps
+from compaction_lab.strategies.pins import held
 from compaction_lab.strategies.reading import Reading
 from compaction_lab.strategies.registry import at_least, register
 from compaction_lab.strategies.spans import Entries, is_summary, last_where, leading_system
@@ -119,7 +120,7 @@ class SummarizationCompactor:
         left = sum(count(entry.message) for entry in entries)
         chosen: list[int] = []
         for group in groups:
-            free = [at for at in group if not entries[at].message.pinned]
+            free = [at for at in group if not held(situation.context, entries[at].key)]
             chosen.extend(free)
             left -= sum(count(entries[at].message) for at in free)
             if left + self.approximate_summary_tokens <= target:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from compaction_lab.conversation.context import Placed
 from compaction_lab.conversation.log import is_system
 from compaction_lab.strategies.base import Compaction, Situation, Steps
+from compaction_lab.strategies.pins import unpinned
 from compaction_lab.strategies.reading import Reading
 from compaction_lab.strategies.registry import register
 from compaction_lab.strategies.spans import is_summary, last_where
@@ -52,7 +53,7 @@ class CompactionSummary:
         if found <= limit:
             return Compaction()
         kept, conversation = partition(list(situation.context.entries()))
-        old = tuple(entry for entry in conversation if not entry.message.pinned)
+        old = unpinned(situation.context, conversation)
         if not old:
             return Compaction(outcome="rejected: nothing but system and input messages is left")
         newest = max(0, last_where(conversation, is_summary))

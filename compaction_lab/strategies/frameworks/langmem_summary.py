@@ -10,6 +10,7 @@ from compaction_lab.errors import ConfigurationError
 from compaction_lab.strategies.base import Compaction, Situation, Steps
 from compaction_lab.strategies.frameworks.langchain_summary import last_tokens
 from compaction_lab.strategies.memory import remembered
+from compaction_lab.strategies.pins import unpinned
 from compaction_lab.strategies.reading import Reading
 from compaction_lab.strategies.registry import at_least, register
 from compaction_lab.strategies.summaries import INSTRUCTION, UPDATE_INSTRUCTION, Acceptance, Answering, Wording, answer
@@ -81,7 +82,7 @@ class SummarizeMessages:
         if running is None:
             return Compaction(outcome=outcome)
         hidden = running.hidden if stop is not None and outcome == "ok" else running.covered
-        return self._shown(rest, hidden, running, outcome)
+        return self._shown(unpinned(situation.context, rest[:hidden]), running, outcome)
 
     def _rests(self, situation: Situation) -> bool:
         """Whether the previous result can stand: too little has come since the last summary for another."""
@@ -119,8 +120,8 @@ class SummarizeMessages:
         request = wording.request(transcript.text, running.text if running else "")
         return answer(request, Acceptance(only_if_shorter=False))
 
-    def _shown(self, rest: tuple[Placed, ...], hidden: int, running: Running, outcome: str) -> Compaction:
-        gone = tuple(entry.key for entry in rest[:hidden] if not entry.message.pinned)
+    def _shown(self, old: tuple[Placed, ...], running: Running, outcome: str) -> Compaction:
+        gone = tuple(entry.key for entry in old)
         if not gone:
             return Compaction(memory=running, outcome=outcome)
         summary = Wording(prefix=PREFIX, role="system").message(running.text)

@@ -11,6 +11,7 @@ from compaction_lab.conversation.messages import Reasoning, user
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.models.base import ModelRequest
 from compaction_lab.strategies.base import Compaction, Situation, Steps
+from compaction_lab.strategies.pins import unpinned
 from compaction_lab.strategies.reading import Reading, rendered
 from compaction_lab.strategies.registry import at_least, register
 from compaction_lab.strategies.spans import Entries, is_summary, leading_system
@@ -137,7 +138,7 @@ def _folded(
         return Compaction()
     tail = max_size // 2 - keep_first - 1
     middle = view[keep_first : len(view) - tail] if tail else []
-    forgotten = [entry for entry in middle if not is_summary(entry.message) and not entry.message.pinned]
+    forgotten = [entry for entry in unpinned(situation.context, middle) if not is_summary(entry.message)]
     if not forgotten:
         return Compaction(outcome="rejected: nothing lies between head and tail")
     earlier = [entry for entry in view if is_summary(entry.message)]
@@ -201,7 +202,7 @@ class LLMAttention:
         staying = {*kept, *range(self.keep_first)}
         if self.repair:
             staying = _whole(situation, view, staying)
-        gone = tuple(e.key for at, e in enumerate(view) if at not in staying and not e.message.pinned)
+        gone = tuple(e.key for e in unpinned(situation.context, (e for at, e in enumerate(view) if at not in staying)))
         return Compaction((Edit("dropped", gone),) if gone else (), reason=f"{len(gone)} messages ranked out")
 
 
@@ -267,7 +268,7 @@ class SDKLLMSummarizing:
         if not tails:
             return Compaction()
         start, stop = self._range(view, events, min(tails))
-        forgotten = [entry for entry in view[start:stop] if not entry.message.pinned]
+        forgotten = list(unpinned(situation.context, view[start:stop]))
         size = sum(max(1, len(entry.message.calls)) for entry in forgotten)
         hard = requested or tokens
         if not forgotten or size < len(events) * self.minimum_progress:
@@ -286,7 +287,7 @@ class SDKLLMSummarizing:
         return _next_cut(cuts, events, first), _next_cut(cuts, events, len(events) - tail)
 
     def _reset(self, situation: Situation, view: list[Placed]) -> Steps:
-        everything = [entry for entry in view[min(1, leading_system(view)) :] if not entry.message.pinned]
+        everything = list(unpinned(situation.context, view[min(1, leading_system(view)) :]))
         if not everything:
             return Compaction(outcome="rejected: only the system prompt is left")
         limit: int | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from compaction_lab.conversation.context import Edit, Placed
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.strategies.base import Compaction, Situation, Steps
+from compaction_lab.strategies.pins import unpinned
 from compaction_lab.strategies.reading import Reading
 from compaction_lab.strategies.registry import at_least, register
 from compaction_lab.strategies.spans import Entries, is_summary, leading_system, result_units
@@ -93,7 +94,7 @@ class SummarizingCompaction:
         if not self.keep_user_messages and self.preserve_first_user_message:
             kept = [entry for entry in old if entry is task]
         stays = {entry.key for entry in kept}
-        hidden = tuple(e for e in old if e.key not in stays and not e.message.pinned)
+        hidden = unpinned(situation.context, (e for e in old if e.key not in stays))
         wording = Wording(
             self.summary_prompt or INSTRUCTION,
             self.summary_prompt or UPDATE_INSTRUCTION,

@@ -108,7 +108,7 @@ def _units(shown: Shown) -> list[range]:
 
 def _pinned(messages: Sequence[Message], units: Sequence[range], first: int) -> set[int]:
     """Return the numbers of pinned units: those flagged, and neighbours that share a call with one."""
-    flagged = {n for n, unit in enumerate(units) if n < first or messages[unit.start].pinned}
+    flagged = {n for n, unit in enumerate(units) if n < first or any(messages[at].pinned for at in unit)}
     near = {
         n
         for n in range(len(units))

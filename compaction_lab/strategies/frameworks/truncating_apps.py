@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar, Literal
 
 from compaction_lab.conversation.log import is_system
@@ -170,8 +171,11 @@ class CodexDropOldest(Window):
             oldest = next((at for at in left if at not in gone), None)
             if oldest is None:
                 break
-            ids = {call.id for call in messages[oldest].calls}
-            gone |= {oldest, *(at for at in left if messages[at].role == "tool" and messages[at].call_id in ids)}
+            gone.add(oldest)
+            for call in messages[oldest].calls:
+                # Ids may come again: its own result is the first behind it.
+                results = (at for at in left if at > oldest and messages[at].call_id == call.id)
+                gone.update(islice((at for at in results if messages[at].role == "tool"), 1))
         return [at for at in range(len(messages)) if at not in gone]
 
 

@@ -19,6 +19,7 @@ from compaction_lab.conversation.messages import Message, Text
 from compaction_lab.errors import ConfigurationError
 from compaction_lab.strategies.base import Compaction, Situation, Steps
 from compaction_lab.strategies.memory import remembered
+from compaction_lab.strategies.pins import unpinned
 from compaction_lab.strategies.reading import Reading, clipped, rendered
 from compaction_lab.strategies.registry import at_least, register
 from compaction_lab.strategies.summaries import Acceptance, Answering, Wording, answer
@@ -91,7 +92,7 @@ class MemoryBlocks:
         """Flush what is beyond the budget, then show the list with what the blocks say."""
         context = situation.context
         state = situation.memory if isinstance(situation.memory, Flushed) else Flushed()
-        every = [e for e in context.entries((state.before, 0)) if not is_system(e.message) and not e.message.pinned]
+        every = [e for e in unpinned(context, context.entries((state.before, 0))) if not is_system(e.message)]
         known = sum(entry.key[0] < state.seen for entry in every)
         start, facts, outcome = 0, state.facts, "ok"
         for end in range(known + 1, len(every) + 1):
@@ -141,8 +142,8 @@ class MemoryBlocks:
     def _shown(self, context: Context, state: Flushed, outcome: str) -> Compaction:
         gone = tuple(
             entry.key
-            for entry in context.entries(None, (state.before, 0))
-            if not is_system(entry.message) and not entry.message.pinned
+            for entry in unpinned(context, context.entries(None, (state.before, 0)))
+            if not is_system(entry.message)
         )
         edits = [Edit("dropped", gone)] if gone else []
         text = self._content(context, state)

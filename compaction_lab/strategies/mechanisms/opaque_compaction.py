@@ -16,6 +16,7 @@ from compaction_lab.conversation.messages import JSON, Message, Opaque, user
 from compaction_lab.conversation.wire import to_openai
 from compaction_lab.models.base import ModelReply, ModelRequest
 from compaction_lab.strategies.base import Compaction, Situation, Steps
+from compaction_lab.strategies.pins import unpinned
 from compaction_lab.strategies.registry import register
 from compaction_lab.strategies.spans import leading_system, span
 from compaction_lab.strategies.summaries import continuing, replacement
@@ -82,7 +83,7 @@ class OpaqueCompaction:
         if newest is None:
             return Compaction()
         head = leading_system(entries) if self.keep_system else 0
-        gone = tuple(entry.key for entry in entries[head:newest] if not entry.message.pinned)
+        gone = tuple(entry.key for entry in unpinned(situation.context, entries[head:newest]))
         return Compaction((Edit("dropped", gone),) if gone else (), reason="a recorded compaction item" if gone else "")
 
     def _ask(self, situation: Situation) -> Steps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from compaction_lab.commands.arguments import EXPERIMENTS, Parser, add_grid_arguments, add_json, verb
 from compaction_lab.commands.text import WIDTH, count, money, text_table, whole
@@ -74,18 +74,14 @@ def planned(args: argparse.Namespace) -> Plan:
 
 def skipped_records(plan: Plan) -> list[str]:
     """Say what of the recorded datasets was odd but accepted, and what was skipped (``--on-error skip``)."""
-    from compaction_lab.importers.load import read_transcripts
+    from compaction_lab.sweep.unit import import_report
 
     said: dict[str, list[str]] = {}
     for cell in plan.grid.cells:
-        dataset = cell.config.get("dataset")
-        if not isinstance(dataset, dict) or cell.dataset in said:
+        if cell.dataset in said:
             continue
         said[cell.dataset] = []
-        if isinstance(path := dataset.get("path"), str):
-            kind = dataset.get("format")
-            how: Literal["stop", "skip"] = "skip" if dataset.get("on_error") == "skip" else "stop"
-            report = read_transcripts(path, format=kind if isinstance(kind, str) else None, on_error=how)[1]
+        if (report := import_report(cell)) is not None:
             said[cell.dataset] += [f"{cell.dataset}: accepted {n:,} x {odd}" for odd, n in report.warnings.items()]
             if report.skipped:
                 said[cell.dataset].append(f"{cell.dataset}: skipped {count(len(report.skipped), 'record')}")

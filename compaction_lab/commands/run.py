@@ -18,6 +18,7 @@ from compaction_lab.commands.arguments import (
     share,
     verb,
 )
+from compaction_lab.commands.text import count
 
 if TYPE_CHECKING:
     from compaction_lab.sweep.runner import Tally
@@ -78,7 +79,8 @@ def execute(args: argparse.Namespace) -> int:
         progress.say(line, always=True)
     tally = Tally(owed=len(plan.owed))
     if args.existing == "only-missing" and settled(plan):
-        progress.say(f"nothing to do: all {len(plan.units)} units of {plan.grid.name} are stored")
+        every = "its unit is" if len(plan.units) == 1 else f"all {len(plan.units)} units of {plan.grid.name} are"
+        progress.say(f"nothing to do: {every} stored")
     else:
         description = manifest(plan, args.argv, args.overrides, args.arm) | {"odd_records": [*odd]}
         try:
@@ -116,11 +118,12 @@ def _say_what_is_left(args: argparse.Namespace, tally: Tally) -> None:
     for error, number in sorted(tally.errors.items(), key=lambda item: -item[1])[:5]:
         print(f"{number} x {error}", file=sys.stderr)
     if tally.uncached:
-        print(f"{tally.uncached} units need replies that are not in the cache", file=sys.stderr)
+        print(f"replies for {count(tally.uncached, 'unit')} are not in the cache", file=sys.stderr)
     if tally.stopped:
         print(f"stopped: {tally.stopped}", file=sys.stderr)
     if tally.owed:
-        print(f"{tally.owed} units are still owed; go on with\n  {resume_command(args.argv)}", file=sys.stderr)
+        owed = f"{count(tally.owed, 'unit')} {'is' if tally.owed == 1 else 'are'} still owed"
+        print(f"{owed}; go on with\n  {resume_command(args.argv)}", file=sys.stderr)
 
 
 def resume_command(argv: list[str]) -> str:

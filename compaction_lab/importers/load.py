@@ -248,6 +248,8 @@ def _files(paths: Paths) -> list[Path]:
             files.extend(file for file in inside if not _is_part(file))
         elif path.is_file():
             files.append(path)
+        elif path.exists():
+            raise TranscriptError(f"{path}: found a pipe, socket or device, expected a file or folder; save it first.")
         else:
             raise TranscriptError(f"{path}: found no such file, expected a file or folder; correct the path.")
     return files

@@ -188,7 +188,7 @@ def execute(planned: Plan, policy: Policy, manifest: Node, progress: Progress, w
         _interruptible(tally, progress),
     ):
         store.freeze(planned.grid.cells, manifest)
-        run.log(f"{len(planned.units)} units, {len(todo)} to do")
+        run.log(f"units: {len(planned.units)}, to do: {len(todo)}")
         todo = todo[: policy.limit]
         stopped = ""
         if policy.existing != "only-cache" and any(any(batched_models(cell.config)) for cell in planned.grid.cells):
@@ -236,7 +236,7 @@ class _Run:
             done = store.done()
             left = [] if redo else [unit for unit in elsewhere if unit not in done]
             if left and len(left) != len(waiting):
-                self.progress.say(f"waiting for {len(left)} units that another run of this name is doing")
+                self.progress.say(f"waiting for another run of this name to finish what it has in hand: {len(left)}")
             waiting = left
             if waiting and not self.stop():
                 time.sleep(_WAIT_S)

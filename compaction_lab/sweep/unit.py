@@ -9,6 +9,7 @@ import gc
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import cast
@@ -23,8 +24,8 @@ from compaction_lab.conversation.messages import JSON, ToolDefinition
 from compaction_lab.conversation.tokens import TokenCounter, tokenizer
 from compaction_lab.conversation.transcript import Transcript
 from compaction_lab.errors import ConfigurationError
-from compaction_lab.importers import load_transcripts
 from compaction_lab.importers.lab import transcript_line
+from compaction_lab.importers.load import ImportReport, read_transcripts
 from compaction_lab.models.base import Model
 from compaction_lab.models.registry import SEMANTICS as MODEL_SEMANTICS
 from compaction_lab.models.registry import Role, build_model
@@ -56,6 +57,15 @@ from compaction_lab.sweep.endpoints import (
 )
 
 Config = Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class _Dataset:
+    """Transcripts by id, the hash of their content, and what the import of recorded ones had to say."""
+
+    transcripts: dict[str, Transcript]
+    sha256: str
+    report: ImportReport | None = None
 
 
 @cache
@@ -93,6 +103,12 @@ def transcript_ids(cell: Cell) -> list[str]:
     """Return the ids of the transcripts of a cell's dataset, in order."""
     dataset = _node(cell.config, "dataset")
     return list(_scenarios(_text(dataset)) if dataset["kind"] == "scenario" else _transcripts(_text(dataset)))
+
+
+def import_report(cell: Cell) -> ImportReport | None:
+    """Return what was odd or left out when a cell's dataset was read; ``None`` for one that is generated."""
+    dataset = _node(cell.config, "dataset")
+    return None if dataset["kind"] == "scenario" else _recorded(_text(dataset)).report
 
 
 def identity(config: Config) -> JSON:
@@ -250,22 +266,22 @@ def _scenarios(dataset: str) -> dict[str, Scenario]:
 
 
 def _transcripts(dataset: str) -> dict[str, Transcript]:
-    return _recorded(dataset)[0]
+    return _recorded(dataset).transcripts
 
 
 def _content_hash(dataset: str) -> str:
     node = json.loads(dataset)
-    return _spoken(dataset) if node["kind"] == "scenario" else _recorded(dataset)[1]
+    return _spoken(dataset) if node["kind"] == "scenario" else _recorded(dataset).sha256
 
 
 @cache
-def _generated(dataset: str) -> tuple[dict[str, Transcript], str]:
-    """Return the transcripts of a retrieval task and the hash of their content."""
+def _generated(dataset: str) -> _Dataset:
+    """Return the transcripts of a retrieval task."""
     return _hashed(retrieval_transcripts(json.loads(dataset)))
 
 
-def _recorded(dataset: str) -> tuple[dict[str, Transcript], str]:
-    """Return the transcripts of a dataset and the hash of their content; read again when its files have changed."""
+def _recorded(dataset: str) -> _Dataset:
+    """Return a dataset; read again when its files have changed."""
     node = json.loads(dataset)
     if node["kind"] == "retrieval":
         return _generated(dataset)
@@ -276,23 +292,23 @@ def _recorded(dataset: str) -> tuple[dict[str, Transcript], str]:
 
 
 @cache
-def _read(dataset: str, path: Path, state: tuple[tuple[str, int, int], ...]) -> tuple[dict[str, Transcript], str]:
+def _read(dataset: str, path: Path, state: tuple[tuple[str, int, int], ...]) -> _Dataset:
     del state  # part of the cache's key
     node = json.loads(dataset)
-    loaded = load_transcripts(path, format=node.get("format"), on_error=node.get("on_error") or "stop")
+    loaded, report = read_transcripts(path, format=node.get("format"), on_error=node.get("on_error") or "stop")
     if node.get("planted") is not None:
         loaded = [plant_from(transcript, node["planted"]) for transcript in loaded]
-    return _hashed(loaded)
+    return _hashed(loaded, report)
 
 
-def _hashed(transcripts: list[Transcript]) -> tuple[dict[str, Transcript], str]:
+def _hashed(transcripts: list[Transcript], report: ImportReport | None = None) -> _Dataset:
     digest = hashlib.sha256()
     for transcript in transcripts:
         digest.update(transcript_line(transcript))
     # Transcripts stay for the life of the process; the collector need not look through them again and again.
     gc.collect()
     gc.freeze()
-    return {transcript.id: transcript for transcript in transcripts}, digest.hexdigest()
+    return _Dataset({transcript.id: transcript for transcript in transcripts}, digest.hexdigest(), report)
 
 
 @cache

@@ -1,4 +1,5 @@
 import json
+import os
 import tracemalloc
 from pathlib import Path
 
@@ -175,6 +176,13 @@ def test_a_path_that_does_not_exist_is_always_refused(on_error: str, tmp_path: P
         load_transcripts(tmp_path / "none.jsonl", on_error=on_error)  # type: ignore[arg-type]
     with pytest.raises(TranscriptError, match="folder without sessions"):
         load_transcripts(tmp_path, on_error=on_error)  # type: ignore[arg-type]
+
+
+def test_what_never_ends_or_cannot_be_read_twice_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for path in (tmp_path / "pipe.jsonl", Path("/dev/zero")):
+        with pytest.raises(TranscriptError, match="found a pipe, socket or device"):
+            load_transcripts(path)
 
 
 def test_ids_are_distinct_over_files(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ def test_only_cache_makes_the_run_again_without_a_call(
             file.unlink()
     more = ("--arm", "strategy=sliding_window strategy.keep_last=3")
     assert main(command(server, *MASKING, *more, "--existing", "only-cache", "-j", "2")) == 2
-    assert "1 units need replies that are not in the cache" in capsys.readouterr().err
+    assert "replies for 1 unit are not in the cache" in capsys.readouterr().err
     assert server.requests == asked
     assert exported(capsys) == tables
     assert main(command(server, *MASKING, *more, "--existing", "only-cache", "-j", "2")) == 2

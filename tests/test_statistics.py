@@ -34,6 +34,11 @@ def test_standard_errors_match_scipy_and_the_clustered_formula() -> None:
     assert math.isnan(es.clustered_standard_error([1.0, 2.0], ["one", "one"]))
 
 
+def test_the_clustered_error_of_unequal_clusters_by_hand() -> None:
+    """Mean 4; residuals sum to -5, -1 and 6 by cluster: sqrt(3 / 2 * (25 + 1 + 36)) / 5."""
+    assert es.clustered_standard_error([1, 2, 3, 4, 10], list("aabbc")) == pytest.approx(math.sqrt(93) / 5)
+
+
 def test_bootstrap_resamples_whole_clusters_and_is_seeded() -> None:
     values, clusters = RANDOM.normal(size=120), np.repeat(np.arange(30), 4)
     means = es.clustered_bootstrap(values, clusters, resamples=20_000, seed=3)
@@ -167,6 +172,10 @@ def test_adjusted_p_values(p_values: list[float]) -> None:
     assert es.holm(p_values) == pytest.approx([expected[p] for p in p_values])
 
 
+def test_holm_by_hand() -> None:
+    assert es.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
 def test_missing_p_values_stay_missing_and_do_not_count() -> None:
     assert es.holm([0.01, math.nan, 0.04])[[0, 2]] == pytest.approx([0.02, 0.04])
     assert math.isnan(es.holm([0.01, math.nan, 0.04])[1])
@@ -180,6 +189,13 @@ def test_power_matches_the_published_numbers() -> None:
     assert es.smallest_detectable(1.51) == pytest.approx(4.2, abs=0.05)
     assert es.smallest_detectable(math.sqrt(1 / 9 / 969)) == pytest.approx(0.03, abs=1e-5)
     assert es.smallest_detectable(1, clusters=8) > es.smallest_detectable(1)
+
+
+@pytest.mark.parametrize("clusters", [8, 30])
+def test_the_smallest_detectable_difference_is_seen_with_its_power(clusters: int) -> None:
+    difference = es.smallest_detectable(1, clusters=clusters)
+    seen = stats.nct.sf(stats.t.ppf(0.975, clusters - 1), clusters - 1, difference)
+    assert seen == pytest.approx(0.8, abs=0.02)
 
 
 def test_location_and_correlation_match_scipy() -> None:
@@ -207,6 +223,13 @@ def test_agreement_measures() -> None:
     assert found.pabak == pytest.approx(2 * 118 / 125 - 1)
 
 
+def test_kappa_by_hand() -> None:
+    """20 and 15 of 50 agree; by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5 would."""
+    first = [True] * 25 + [False] * 25
+    second = [True] * 20 + [False] * 5 + [True] * 10 + [False] * 15
+    assert agreement(first, second).kappa == pytest.approx(0.4)
+
+
 def test_kappa_is_undefined_when_one_class_is_empty() -> None:
     found = agreement([False] * 50, [False] * 50, categories=[True, False])
     assert (found.raw, found.kappa, found.ac1, found.pabak) == (1.0, None, 1.0, 1.0)
@@ -219,8 +242,9 @@ def test_kappa_of_the_published_judges() -> None:
     if data is None or not path.exists():
         pytest.skip("needs COMPACTION_LAB_DATA with the lost-in-compaction judgments")
     items = json.loads(path.read_text())["items"]
-    human = [item["human"]["recalled"] for item in items]
-    assert agreement(human, [item["strict_recalled"] for item in items]).kappa == pytest.approx(0.831, abs=1e-3)
+    for label, kappa in (("recalled", 0.831), ("accurate", 0.879)):
+        human, judged = ([item[rater] for item in items] for rater in ("human", f"strict_{label}"))
+        assert agreement([each[label] for each in human], judged).kappa == pytest.approx(kappa, abs=1e-3)
 
 
 def run(name: str, arms: dict[str, dict[str, float | None]], baseline: str | None = "none", **more: object) -> Run:
@@ -277,6 +301,18 @@ def test_few_transcripts_give_no_interval() -> None:
 def test_unpaired_comparisons_are_refused() -> None:
     with pytest.raises(StatisticsError, match="'cut' and 'none' share no unit: transcript t10, t11"):
         compare(run("r", {"none": costs(8), "cut": costs(8, first=10)}))
+
+
+def test_a_refusal_offers_the_baseline_that_shares_transcripts_with_both() -> None:
+    one, two = (
+        run("one", {"none": costs(8), "cut": costs(8)}),
+        run("two", {"none": costs(6, 0, 10), "mask": costs(6, 0, 10)}),
+    )
+    with pytest.raises(
+        StatisticsError, match="of the arms here, 'none' shares 6 units with the one and 8 with the other"
+    ):
+        compare([one, two], baseline="cut")
+    assert compare([one, two], baseline="none")["n_pairs"].tolist() == [8, 6]
 
 
 def test_partial_overlap_uses_the_matched_subset() -> None:

@@ -281,7 +281,7 @@ def _against(
     key = [name for name in mine if name not in ("arm", "value")]
     matched = mine.merge(whole, on=key, suffixes=("_arm", "_baseline"), validate="one_to_one")
     if matched.empty:
-        raise StatisticsError(_disjoint(arm, arms.baseline, mine, whole))
+        raise StatisticsError(_disjoint(arm, arms, mine, whole))
     pairs = matched.dropna(subset=["value_arm", "value_baseline"])
     notes = _left_out(mine, whole, matched, pairs, arms, arm)
     clusters = list(zip(pairs["dataset"], pairs["transcript"], strict=True))
@@ -373,16 +373,26 @@ def _shape(one: np.ndarray, two: np.ndarray, clusters: Sequence[object]) -> list
     return []
 
 
-def _disjoint(arm: str, baseline: str, mine: pd.DataFrame, whole: pd.DataFrame) -> str:
+def _disjoint(arm: str, arms: _Arms, mine: pd.DataFrame, whole: pd.DataFrame) -> str:
+    """Say why two arms cannot be compared, and which baseline has a matched subset with each."""
     where = "transcript"
     for name in PAIR_KEY:
         if not set(mine[name]) & set(whole[name]):
             where = name
             break
     ours, theirs = (", ".join(sorted(set(rows[where].astype(str)))[:3]) for rows in (mine, whole))
+    offers = []
+    for label, rows in arms.observed.groupby("arm", sort=False):
+        with_mine, with_whole = (
+            len(rows[PAIR_KEY].merge(other[PAIR_KEY]).drop_duplicates()) for other in (mine, whole)
+        )
+        if with_mine and with_whole:
+            offers.append(f"{label!r} shares {with_mine} units with the one and {with_whole} with the other")
+    offer = f" (of the arms here, {'; '.join(offers)})" if offers else ""
     return (
-        f"{arm!r} and {baseline!r} share no unit: {where} {ours} against {theirs}. An unpaired comparison would "
-        "confuse the arms with what they ran on; run both arms on the same transcripts, or name another baseline="
+        f"{arm!r} and {arms.baseline!r} share no unit: {where} {ours} against {theirs}. An unpaired comparison would "
+        "confuse the arms with what they ran on; run both arms on the same transcripts, or name another "
+        f"baseline{offer}"
     )
 
 

@@ -232,8 +232,8 @@ def summarized(
     verify_prompt: str = "",
 ) -> Steps:
     """Ask for one summary and put it in the place of its span; a reply that may not be used changes nothing (G12)."""
-    span = _spared(situation.context, span)
-    if not span.hidden:
+    wanted, span = span, _spared(situation.context, span)
+    if wanted.hidden and not span.hidden:
         return Compaction(outcome="rejected: everything old is pinned")
     transcript = _transcript(situation, span, reading)
     request = (

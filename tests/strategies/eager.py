@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from compaction_lab.strategies.catalogue import rows
 from compaction_lab.strategies.registry import PlacedStrategy, build, preset
 
@@ -226,6 +228,7 @@ EAGER = CONTENT | MORE_CONTENT | SUMMARISING | MORE_ASKING | DROPPING | COMPOSED
 NAMES = [row["strategy"] for row in rows() if row["strategy"] not in NOT_HERE]
 
 
+@cache
 def eager(name: str) -> PlacedStrategy:
     """Return a preset with the parameters above."""
     return build({**preset(name), **EAGER[name]})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -49,11 +50,12 @@ PINNED = [
 MESSY = drawn(messy_conversations(), 10)[-2:]
 
 
-def broken(name: str) -> set[str]:
+@cache
+def broken(name: str) -> frozenset[str]:
     """Return the rules that a preset says it breaks."""
     about = preset(name)["about"]
     assert isinstance(about, Mapping)
-    return set(re.findall(r"\bV\d+\b", str(about.get("violates", ""))))
+    return frozenset(re.findall(r"\bV\d+\b", str(about.get("violates", ""))))
 
 
 def reply(request: ModelRequest) -> ModelReply:

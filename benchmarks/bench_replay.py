@@ -217,10 +217,11 @@ def many_sessions(path: Path, *, profile: bool) -> None:
     tokens = sum(map(counter(ENCODING).message, messages))
     placed = list(usual_arms(path, [transcript.log for transcript in transcripts]))
     if profile:
+        bills = accounts()
         with cProfile.Profile() as profiler:
             for arm in placed:
                 for transcript in transcripts:
-                    replay_recorded(transcript, Cast((slot_of(arm),)), accounts())
+                    replay_recorded(transcript, Cast((slot_of(arm),)), bills)
         pstats.Stats(profiler).sort_stats("tottime").print_stats(HEAVIEST)
     parts = measured(transcripts, placed)
     parts.tokenising = seconds
@@ -269,7 +270,8 @@ def weigh(path: Path) -> None:
 
 def write_until(path: Path, messages: int) -> None:
     """Write as many sessions as hold so many messages."""
-    sessions, count = [], 0
+    sessions: list[Transcript] = []
+    count = 0
     while count < messages:
         sessions.append(service_session(len(sessions)))
         count += len(sessions[-1].messages)

@@ -83,6 +83,7 @@ class Ledger:
     _live: list[Group] = field(default_factory=list)
     _live_tools: list[Group] = field(default_factory=list)
     _dead: int = 0
+    _dead_tools: int = 0
     _first_user: Group | None = None
     _annotated: int = 0
     _anchor: Label = START
@@ -336,7 +337,7 @@ class Ledger:
         for group in seen.values():
             self._list(group)
         self._first_user = next((group for group in seen.values() if group.kind == "user"), None)
-        self._dead, self._unlisted = 0, False
+        self._dead, self._dead_tools, self._unlisted = 0, 0, False
         self._purge(0)
 
     def oldest(self, *, tools: bool = False) -> Iterator[Group]:
@@ -347,6 +348,8 @@ class Ledger:
 
     def newest(self, *, tools: bool = False) -> Iterator[Group]:
         """Yield the included groups, newest first; or those of tool calls."""
+        if tools and self._dead_tools > len(self._live_tools) // 2:
+            self._purge_tools()
         live = self._live_tools if tools else self._live
         return (group for group in reversed(live) if group.included)
 
@@ -373,7 +376,14 @@ class Ledger:
             group.listed = group.included > 0
         self._live = [group for group in self._live if group.listed]
         self._live_tools = [group for group in self._live_tools if group.listed]
-        self._dead = 0
+        self._dead = self._dead_tools = 0
+
+    def _purge_tools(self) -> None:
+        """Drop them from the list of tool calls alone: others may stay so many that no purge of all comes."""
+        for group in self._live_tools:
+            group.listed = group.included > 0
+        self._live_tools = [group for group in self._live_tools if group.listed]
+        self._dead_tools = 0
 
     def count(self, tokenizer: Tokenizer) -> None:
         """Count from the first uncounted message on; the framework counts those after it again, by whatever rule."""
@@ -451,6 +461,7 @@ class Ledger:
         group = entry.group
         if group is not None and not group.included:
             self._dead += 1
+            self._dead_tools += group.kind == "tool_call"
         return (entry.key,)
 
     def _include(self, members: list[Entry]) -> None:
@@ -615,7 +626,8 @@ class Ledger:
     def _reindex(self) -> None:
         """Derive sums, groups and open calls from the entries and their notes."""
         self.included = self.talk = self.tokens = self.hidden_tokens = 0
-        self.groups, self._live, self._live_tools, self._first_user, self._dead = {}, [], [], None, 0
+        self.groups, self._live, self._live_tools, self._first_user = {}, [], [], None
+        self._dead = self._dead_tools = 0
         self._ids, self._open, self._uncounted, self._standing = set(), {}, [], {}
         for entry in self.entries:
             entry.group = entry.pull = None

@@ -227,7 +227,7 @@ def _nothing(found: str | None, aim: Aim) -> str:
     """Say why there is nothing to confirm."""
     if found is not None:
         return f"found nothing better than {found}, the arm in use"
-    return "found nothing: no arm " + (
+    return "found nothing: no arm left " + (
         f"has a mean {aim.guard} and fits the window" if aim.guard else "fits the window"
     )
 

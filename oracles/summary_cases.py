@@ -298,7 +298,10 @@ def main() -> int:
                 print(number, answer["error"])
             continue
         mine = ours(made)
-        tally.acted += any(any("S(" in line[1] for line in kept) for kept in mine)
+        tally.acted += any(
+            len(kept) < stop or any("S(" in line[1] for line in kept)
+            for kept, stop in zip(mine, made["stops"], strict=True)
+        )
         if mine != answer["kept"]:
             tally.differ += 1
             if tally.differ <= 1:

@@ -68,9 +68,19 @@ def execute(args: argparse.Namespace) -> int:
         )
         return 0
     print("\n\n".join(_text(metric, table) for metric, table in tables.items()))
-    for arm, coverage in next(iter(tables.values())).attrs.get("coverage", {}).items():
-        print(textwrap.fill(f"{arm}: {coverage}", WIDTH, subsequent_indent="  "))
+    print(_coverage(next(iter(tables.values())).attrs["coverage"]))
     return 0
+
+
+def _coverage(by_arm: dict[str, str]) -> str:
+    """Say how much of what was planned the arms ran: once where it is the same, by arm where it is not."""
+    arms_by_coverage: dict[str, list[str]] = {}
+    for arm, coverage in by_arm.items():
+        arms_by_coverage.setdefault(coverage, []).append(arm)
+    most = max(arms_by_coverage, key=lambda coverage: len(arms_by_coverage[coverage]), default="")
+    lines = [f"Units of each{' other' if len(arms_by_coverage) > 1 else ''} arm: {most}"]
+    lines += [f"{', '.join(arms)}: {coverage}" for coverage, arms in arms_by_coverage.items() if coverage != most]
+    return "\n".join(textwrap.fill(line, WIDTH, subsequent_indent="  ") for line in reversed(lines))
 
 
 def _text(metric: str, table: pd.DataFrame) -> str:

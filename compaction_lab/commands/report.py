@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from pathlib import Path
 
 from compaction_lab.commands.arguments import Parser, verb
+from compaction_lab.commands.text import WIDTH
 from compaction_lab.errors import ConfigurationError
 
 FORMATS = ("png", "svg", "pdf")
@@ -54,9 +56,20 @@ def execute(args: argparse.Namespace) -> int:
     for folder, what in (("figures", f"{', '.join(formats)}; the data of each as csv"), ("tables", "md, csv, tex")):
         names = dict.fromkeys(path.stem for path in written if path.parent.name == folder)
         print(f"{folder.capitalize()} in {out / folder} ({what}):\n  " + "\n  ".join(names))
+    print(_left_out(left_out(out), out), end="")
     print(f"Page, opens from disk: {page}")
     print()
     print(terminal_table(run), end="")
     if current:
         print(f"The report in {out} is up to date, nothing was written (--force writes it again)")
     return 0
+
+
+def _left_out(reasons: dict[str, str], out: Path) -> str:
+    """Name the figures that want data; say why where a user would miss one."""
+    if not reasons:
+        return ""
+    lines = [f"Not drawn for want of data: {', '.join(reasons)} ({out / 'report.json'} says why)"]
+    if "frontier" in reasons:
+        lines.append(reasons["frontier"])
+    return "".join(textwrap.fill(line, WIDTH, subsequent_indent="  ") + "\n" for line in lines)

@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from compaction_lab.errors import FigureError
 from compaction_lab.report.figures.layout import canvas, titled
 from compaction_lab.report.style import Look, figure_style, require
 
@@ -29,6 +30,12 @@ def frontier(frame: pd.DataFrame, look: Look | None = None) -> Figure:
     FigureError
         When fewer than two arms have both numbers.
     """
+    if len(frame) and "recall" in frame and frame["recall"].isna().all():
+        raise FigureError(
+            "Figure 'frontier': nothing says what was lost: in these sessions the agent used no value of an earlier "
+            "message again, and no probe was asked. `compaction-lab probes FILE --out probed.jsonl` makes questions; "
+            "run on what it writes."
+        )
     drawable = require(frame, "frontier", ["arm", "model", "dataset", "cost_percent", "recall"])
     look = look or Look.of_arms(drawable["arm"])
     groups = list(drawable.groupby(["model", "dataset"], sort=True))

@@ -290,6 +290,13 @@ def test_the_interval_is_bootstrapped_from_ten_transcripts_on() -> None:
     assert one["ci_low"] < one["difference"] < one["ci_high"] < 0
 
 
+def test_a_cost_of_few_transcripts_is_remarked_even_where_the_sample_looks_even() -> None:
+    notes = {n: str(compare(run("r", {"none": costs(n), "cut": costs(n, -1.0)}))["note"].iloc[0]) for n in (4, 20, 40)}
+    assert {n: "long tail" in note for n, note in notes.items()} == {4: False, 20: True, 40: False}
+    tokens = compare(run("r", {"none": costs(20), "cut": costs(20, -1.0)}), metric="input_tokens")
+    assert "long tail" not in tokens["note"].iloc[0]
+
+
 def test_few_transcripts_give_no_interval() -> None:
     found = compare(run("r", {"none": costs(2), "cut": costs(2, -1.0)})).iloc[0]
     assert found["difference"] == pytest.approx(-1.5)

@@ -105,7 +105,7 @@ def titled(figure: Figure, title: str, look: Look, key: Sequence[Artist] = (), c
     Both ends are wrapped to the figure's width and get their own strip, so that nothing covers the axes.
     """
     width_pt = look.width_in * 72
-    lines = wrapped(title, int(width_pt / (_TITLE_PT * 0.60)))
+    lines = wrapped(title, int(width_pt / (_TITLE_PT * 0.64)))
     figure.suptitle(lines, x=0.01, ha="left", fontsize=_TITLE_PT, fontweight="bold", linespacing=1.05)
     margin = wrapped(look.margin, int(width_pt / (_MARGIN_PT * 0.56))) if look.margin else ""
     margin_in = (margin.count("\n") + 1) * _MARGIN_PT * 1.25 / 72 + 0.03 if margin else 0.0

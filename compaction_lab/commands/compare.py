@@ -8,7 +8,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from compaction_lab.commands.arguments import Parser, add_json, verb
-from compaction_lab.commands.text import WIDTH, fraction, known, text_table, whole
+from compaction_lab.commands.text import WIDTH, fraction, interval, significant, text_table, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,8 +19,7 @@ MEANINGS = {
     "cost_usd": "the agent's and the summariser's calls",
     "score": "the rubric's, or the probes' where there is no rubric",
 }
-MANY = 1000
-"""From here on numbers are written whole."""
+_DIGITS = 4
 
 EXAMPLES = """\
   compaction-lab compare laptop_catalog
@@ -86,7 +85,7 @@ def _coverage(by_arm: dict[str, str]) -> str:
 def _text(metric: str, table: pd.DataFrame) -> str:
     """Return one metric's table, and beneath it what is to be said about its arms."""
     rows = table.to_dict("records")
-    bases = {_number(row["mean_baseline"]) for row in rows}
+    bases = {significant(row["mean_baseline"], _DIGITS) for row in rows}
     shared = len(bases) == 1  # one number for all: said once, above the table
     means = ("mean_arm", "difference") if shared else ("mean_arm", "mean_baseline", "difference")
     head = ["arm", "n", "mean", *([] if shared else ["baseline"]), "difference", "%", "95 % interval", "p"]
@@ -94,9 +93,9 @@ def _text(metric: str, table: pd.DataFrame) -> str:
         [
             str(row["arm"]),
             whole(row["n_transcripts"]),
-            *(_number(row[name]) for name in means),
+            *(significant(row[name], _DIGITS) for name in means),
             fraction(row["percent"], 1),
-            f"{_number(row['ci_low'])}..{_number(row['ci_high'])}" if known(row["ci_low"]) else "-",
+            interval(row["ci_low"], row["ci_high"], _DIGITS),
             fraction(row["p_holm"], 3),
         ]
         for row in rows
@@ -117,7 +116,3 @@ def _text(metric: str, table: pd.DataFrame) -> str:
     baseline = f"against {rows[0]['baseline']}{mean} (n: transcripts both ran; p adjusted over arms)"
     baseline = textwrap.fill(baseline, WIDTH)
     return "\n".join([what, baseline, text_table(head, body), *notes])
-
-
-def _number(value: object) -> str:
-    return f"{value:,.4g}" if known(value) and abs(float(str(value))) < MANY else whole(value)

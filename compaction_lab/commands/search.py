@@ -21,7 +21,7 @@ from compaction_lab.commands.arguments import (
     share,
     verb,
 )
-from compaction_lab.commands.text import WIDTH, count, fraction, known, text_table, whole
+from compaction_lab.commands.text import WIDTH, count, fraction, interval, significant, text_table
 from compaction_lab.errors import CompactionLabError, ConfigurationError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ once, on sessions held out from the start. Units are an ordinary run's: `run` wi
 and `compare` read it, and the same search again repeats no unit.
 
 Exit codes: 0 finished, confirmed or not; 1 usage or configuration; 2 units failed; 130 interrupted."""
-_MANY, _SMALLEST_P = 1000, 0.001
+_DIGITS, _SMALLEST_P = 3, 0.001
 _GUARD = re.compile(r"\s*(\w+)\s*>=\s*(-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)\s*")
 
 
@@ -209,8 +209,8 @@ def _rung_text(rung: Rung, aim: Aim) -> str:
     rows = [
         [
             each.arm,
-            _figure(each.mean),
-            _interval(each.ci_low, each.ci_high) if place else "",
+            significant(each.mean, _DIGITS),
+            interval(each.ci_low, each.ci_high, _DIGITS) if place else "",
             _p(each.p_holm) if place else "",
             *([fraction(each.guard, 2)] if aim.guard else []),
             each.fate,
@@ -237,9 +237,10 @@ def _end_text(conclusion: str, final: Confirmation | None, aim: Aim) -> str:
     if final is None:
         return _fill(text)
     text += (
-        f" On {count(final.transcripts, 'session')} held out: {aim.metric} of {final.arm} {_figure(final.mean)}, "
-        f"{final.against} {_figure(final.mean_against)}: {_figure(final.difference)} (95 % interval "
-        f"{_interval(final.ci_low, final.ci_high)}, p {_p(final.p_value)})"
+        f" On {count(final.transcripts, 'session')} held out: {aim.metric} of {final.arm} "
+        f"{significant(final.mean, _DIGITS)}, {final.against} {significant(final.mean_against, _DIGITS)}: "
+        f"{significant(final.difference, _DIGITS)} (95 % interval "
+        f"{interval(final.ci_low, final.ci_high, _DIGITS)}, p {_p(final.p_value)})"
     )
     text += f"; mean {aim.guard.metric} {fraction(final.guard, 2)}." if aim.guard else "."
     if final.overflowed_against:
@@ -251,16 +252,8 @@ def _fill(text: str) -> str:
     return textwrap.fill(text, WIDTH)
 
 
-def _figure(value: float) -> str:
-    return f"{value:,.3g}" if known(value) and abs(value) < _MANY else whole(value)
-
-
 def _p(value: float) -> str:
     return f"< {_SMALLEST_P}" if value < _SMALLEST_P else fraction(value, 3)
-
-
-def _interval(low: float, high: float) -> str:
-    return f"{_figure(low)}..{_figure(high)}" if known(low) else "-"
 
 
 def _known_only(value: object) -> object:

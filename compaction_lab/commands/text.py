@@ -16,6 +16,7 @@ _GAP = "  "
 _INDENT = "  "
 _NARROWEST = 16
 _HANGING = 8
+_WHOLE_FROM = 1000
 
 
 def text_table(
@@ -100,6 +101,20 @@ def whole(value: object) -> str:
 def fraction(value: object, digits: int = 2) -> str:
     """Write a number with few decimals; missing is a dash."""
     return f"{value:.{digits}f}" if known(value) else "-"
+
+
+def significant(value: object, digits: int) -> str:
+    """Write a number with so many significant digits, from a thousand on whole; missing is a dash.
+
+    >>> significant(0.012345, 3), significant(40928.4, 3), significant(None, 3)
+    ('0.0123', '40,928', '-')
+    """
+    return f"{value:,.{digits}g}" if known(value) and abs(float(value)) < _WHOLE_FROM else whole(value)
+
+
+def interval(low: object, high: object, digits: int) -> str:
+    """Write both ends of an interval; missing is a dash."""
+    return f"{significant(low, digits)}..{significant(high, digits)}" if known(low) else "-"
 
 
 def money(value: object) -> str:

@@ -25,7 +25,7 @@ Stop: TypeAlias = Callable[[], bool]
 """Asked before each new unit: whether to begin no more."""
 
 _PATIENCE_S = 0.2
-_AHEAD = 2
+AHEAD = 2
 """Units handed out for each worker: the next lies ready when one is done. When a worker dies, all of them fail."""
 
 
@@ -113,7 +113,7 @@ class Processes:
             running: dict[Future[Finished], Unit] = {pool.submit(_attempt_in_worker, first): first}
             broken = False
             while True:
-                while not broken and len(running) < _AHEAD * self.workers and not stop():
+                while not broken and len(running) < AHEAD * self.workers and not stop():
                     unit = next(source, None)
                     if unit is None:
                         break

@@ -15,7 +15,7 @@ from compaction_lab.errors import ConfigurationError
 from compaction_lab.models.budget import ENVIRONMENT as BUDGET
 from compaction_lab.models.registry import ONLY_CACHE
 from compaction_lab.records import Cell
-from compaction_lab.sweep.executors import Finished, Stop, Unit, Work, attempt, failed
+from compaction_lab.sweep.executors import AHEAD, Finished, Stop, Unit, Work, attempt, failed
 
 _PATIENCE_S = 0.2
 _RETRIES = 3
@@ -82,7 +82,7 @@ class RayCluster:
         running: dict[_Reference, Unit] = {}
         ended = False
         while running or not ended:
-            while not ended and len(running) < 2 * self.workers:
+            while not ended and len(running) < AHEAD * self.workers:
                 unit = None if stop() else next(source, None)
                 if unit is None:
                     ended = True

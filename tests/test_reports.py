@@ -48,9 +48,8 @@ def test_kept_figures_show_the_data_of_a_fresh_run(fresh: Run) -> None:
         assert (kept / f"{name}.csv").read_text(encoding="utf-8") == to_csv(spec.frame(fresh)), name
 
 
+@pytest.mark.parametrize("fresh_folder", [USUAL_RUN], indirect=True)
 def test_the_kept_study_of_the_article_equals_that_of_a_fresh_run(fresh_folder: Path, tmp_path: Path) -> None:
-    if fresh_folder.name != USUAL_RUN:
-        pytest.skip("the study reads another run")
     for path in write_study(semantic_kernel.recompute(fresh_folder), tmp_path):
         assert path.read_bytes() == (ROOT / "reports/studies" / path.name).read_bytes(), f"{path.name}: `make studies`"
 

@@ -47,6 +47,7 @@ def die(cell: Cell, transcript: str, trial: int) -> UnitResult:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Two machines with a processor each beside one that only leads."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # the machines send nothing anywhere
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     for _ in range(2):
         cluster.add_node(num_cpus=1)
